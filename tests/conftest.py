@@ -19,7 +19,7 @@ from tests.support.packages import Unavailable
 from tests.support.processes.terminal import Terminal
 from tests.support.servers.kafka_broker import Broker, find_java, running_broker
 from tests.support.servers.postgres import Server, find_binaries, running_server
-from tests.support.stores.ready_stores import Places, migrated_anew, open_ready
+from tests.support.stores.ready_stores import ReadyStores, migrated_anew, open_ready
 from tidings.spark.session import open_session
 from tidings.store import store
 
@@ -133,9 +133,9 @@ def postgres_server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def postgres_places(postgres_server: Server) -> Iterator[Places]:
+def postgres_places(postgres_server: Server) -> Iterator[ReadyStores]:
     """Databases on that server; those that a test creates are released after it."""
-    places = Places(postgres_server)
+    places = ReadyStores(postgres_server)
     yield places
     places.close()
 

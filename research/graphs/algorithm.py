@@ -94,10 +94,10 @@ class Constraints:
                 self._types[edge.subject].append(edge.object)
 
     def hold(self, constraint: Constraint, term: Term) -> bool:
-        of_values = OF_VALUES.get(constraint.asked)
+        of_values = OF_VALUES.get(constraint.kind)
         if of_values is not None:
             return of_values(term, constraint.operands)
-        return self._class_holds(constraint.asked, term, constraint.operands[0])
+        return self._class_holds(constraint.kind, term, constraint.operands[0])
 
     def _class_holds(self, kind: ConstraintKind, term: Term, of: Term) -> bool:
         places, below = (

@@ -242,7 +242,7 @@ def format_group(condition: JoinCondition) -> str:
 def _format_condition(condition: JoinCondition, left_input: str, right_input: str) -> str:
     left, right = "a", _right_name(condition.left, condition.right)
     registered, other = (left, right) if condition.registers_left else (right, left)
-    predicates = (each if condition.registers_left else each.flipped() for each in condition.predicates)
+    predicates = (each if condition.registers_left else each.flip() for each in condition.predicates)
     head = f"search {left_input} {left}, {right_input} {right} register {registered}"
     return f"{head} where {' and '.join(_format_predicate(registered, each, other) for each in predicates)}"
 

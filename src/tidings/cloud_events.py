@@ -6,7 +6,7 @@
               "because": [{"predicate": "price < 200", "value": 180, "at": "/price"}], "bindings": null,
               "publication": {"id": "p-91c0", "media_type": "application/json", "body": {"price": 180}}}}
 
-A withheld notification, whose subscriber may no longer see the publication, has no subject and says so in its
+A withheld notification, whose subscriber may no longer see the publication, has no subject and states that in its
 `kind`. In CloudEvents an `id` is unique within its source; the id of a notification is unique everywhere.
 """
 

@@ -25,7 +25,7 @@
         └── SlowStart               a Python process of Spark did not start in time; it can be retried
 
 Each error has the same facts as fields: the API returns them and the command line draws them. A `TextWarning`
-is not an error: the text is accepted, and its author should know something about it.
+is not an error: the text is accepted, and its author receives a remark about it.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class Place:
         line = lines[self.line - 1] if self.line <= len(lines) else ""
         first = max(0, self.column - 1 - _SHOWN // 2) if len(line) > _SHOWN else 0
         shown = line[first : first + _SHOWN]
-        before = ("…" if first else "") + shown[: self.column - 1 - first]
-        after = shown[self.column - 1 - first :]
-        under = "".join("\t" if c == "\t" else " " * _width(c) for c in before)
-        under += "^" * max(1, sum(_width(c) for c in after[: self.length]))
-        more = "…" if first + _SHOWN < len(line) else ""
-        return f"  {before}{after}{more}\n  {under}" + (f"   {note}" if note else "")
+        leading = ("…" if first else "") + shown[: self.column - 1 - first]
+        trailing = shown[self.column - 1 - first :]
+        under = "".join("\t" if c == "\t" else " " * _width(c) for c in leading)
+        under += "^" * max(1, sum(_width(c) for c in trailing[: self.length]))
+        ellipsis = "…" if first + _SHOWN < len(line) else ""
+        return f"  {leading}{trailing}{ellipsis}\n  {under}" + (f"   {note}" if note else "")
 
 
 _SHOWN = 120
@@ -89,7 +89,7 @@ def _width(character: str) -> int:
 
 
 class TidingsError(Exception):
-    """What is wrong (`what`), where, what was received, what is accepted, and a hint."""
+    """An error: the problem (`what`), its place, the received input, the accepted input, and a hint."""
 
     exit_code = 1
     pointer: str | None = None
@@ -151,7 +151,7 @@ class TidingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TextWarning:
-    """A warning about an accepted text: it can never match, or it may not mean what it seems to."""
+    """A warning about an accepted text: it can never match, or its meaning may surprise its author."""
 
     what: str
     place: Place | None = None
@@ -315,8 +315,8 @@ def error_from(facts: Mapping[str, object], text: str | None = None) -> TidingsE
     fields: dict[str, object] = {"what": str(facts.get("what", "unknown")), "place": None}
     fields |= {name: facts.get(name) for name in ("where", "received", "accepted", "hint")}
     fields |= {name: facts[name] for name in ("pointer", "rule") if name in facts}
-    if (at := _place_from(facts, text)) is not None:
-        fields |= {"place": at} if text else {"where": f"line {at.line}, column {at.column}"}
+    if (place := _place_from(facts, text)) is not None:
+        fields |= {"place": place} if text else {"where": f"line {place.line}, column {place.column}"}
     return restore_error(kind, fields)
 
 

@@ -53,7 +53,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class Claims(NamedTuple):
-    """What a publication states about itself: its id, the source that issued the id, and its audience."""
+    """Facts that a publication states about itself: its id, the source that issued the id, and its audience."""
 
     id: str | None = None
     source: str | None = None
@@ -79,7 +79,7 @@ class LanguageGuide:
     """A subscription language as people meet it: in forms, in hints and in the titles of feeds.
 
     `about` names the publications. `begins` and `prologue` are regular expressions without case: how texts begin, and
-    what titles of feeds leave out. Without `begins`, no hint leads to the language. `noun` completes the
+    the part that titles of feeds leave out. Without `begins`, no hint leads to the language. `noun` completes the
     hint "an XPath? the language is xpath". Texts that begin as those of an `is_distinctive` language can be nothing
     else. `synonyms` are hints by other names for the language.
     """
@@ -96,7 +96,7 @@ class LanguageGuide:
 
 
 class Rehearsal(NamedTuple):
-    """Publications and subscriptions that match some of them: matching them compiles what is compiled on first use."""
+    """Publications and subscriptions that match some of them: matching them compiles all kernels."""
 
     language: str
     texts: Sequence[str]
@@ -163,7 +163,7 @@ def _no_enrichment() -> Enrichment:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What publications are decoded and matched with.
+    """Data with which publications are decoded and matched.
 
     `paths` are those that subscriptions test, by the shape of atoms; nothing else needs decoding. `id_field`
     is the path of the ids of events. Without `allow_labels`, publications that name an audience are rejected.
@@ -235,7 +235,7 @@ class Kind(ABC):
     name: str
     """Singular noun, for people."""
     shape: AtomShape
-    """How its atoms are laid out. Kinds of one shape share access paths; languages keep their subscriptions apart."""
+    """Layout of its atoms. Kinds of one shape share access paths; languages keep their subscriptions apart."""
     media_types: Sequence[str]
     """Media types of single publications, as the journal keeps them."""
     languages: Sequence[str]
@@ -265,7 +265,7 @@ class Kind(ABC):
         return LanguageGuide(name, name, f"{self.name}s")
 
     def generate_examples(self, name: str, schema: EventSchema) -> Iterable[Example]:
-        """Generate texts of one of `languages` from a schema that knows none of the names in the guide's examples."""
+        """Generate texts of one of `languages` from a schema that has none of the names in the guide's examples."""
         return ()
 
     def rehearse(self) -> Rehearsal | None:
@@ -281,7 +281,7 @@ class Kind(ABC):
         """Prepare decoding and evaluation in an environment."""
 
     def check(self, body: bytes, media_type: str, schema: EventSchema | None = None) -> Claims:
-        """Validate a body before it goes into the journal; return what it says about itself."""
+        """Validate a body before it goes into the journal; return the facts that it states about itself."""
         self.decode(body, media_type, schema)
         return Claims()
 
@@ -363,7 +363,7 @@ class Registry:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses of all kinds that are not built in: what other processes need to register."""
+        """The addresses of all kinds that are not built in: other processes register them."""
         with self._lock:
             self._load()
             return tuple(address for address in self._kinds if address not in BUILT_IN)
@@ -383,12 +383,12 @@ class Registry:
         kind = _load_kind(address)
         accepted = (*kind.media_types, *kind.containers, *kind.line_types)
         for media_type in accepted:
-            known = self._by_media_type.get(media_type)
-            if known is not None:
+            registered = self._by_media_type.get(media_type)
+            if registered is not None:
                 raise SetupError(
                     f"two kinds of publications have the media type {media_type}",
                     where=address,
-                    received=f"{known.name}, {kind.name}",
+                    received=f"{registered.name}, {kind.name}",
                 )
         self._kinds[address] = kind
         self._by_media_type.update(dict.fromkeys(accepted, kind))
@@ -437,7 +437,7 @@ def find_kind(media_type: str) -> Kind | None:
 
 
 def kind_of(media_type: str) -> Kind:
-    """Return the kind that a media type belongs to. What the journal holds was known when it was published."""
+    """Return the kind that a media type belongs to. All publications in the journal have registered kinds."""
     kind = _REGISTRY.find(media_type)
     if kind is None:
         raise unknown_media_type(media_type)
@@ -446,8 +446,8 @@ def kind_of(media_type: str) -> Kind:
 
 def unknown_media_type(media_type: str) -> PublicationError:
     """Return the problem of a publication whose kind is not registered in this process."""
-    what, accepted = "no kind of publications has this media type", ", ".join(media_types())
-    return PublicationError(what, received=media_type[:200], accepted=accepted)
+    message, accepted = "no kind of publications has this media type", ", ".join(media_types())
+    return PublicationError(message, received=media_type[:200], accepted=accepted)
 
 
 def kinds_of_language(name: str) -> Sequence[Kind]:
@@ -469,8 +469,8 @@ def media_types() -> tuple[str, ...]:
 def find_media_type(name: str) -> str | None:
     """Return the media type of a file by its name, if it is known."""
     lower = name.lower()
-    found = ((end, media_type) for kind in kinds() for end, media_type in kind.suffixes.items())
-    return next((media_type for end, media_type in found if lower.endswith(end)), None)
+    suffixes = ((end, media_type) for kind in kinds() for end, media_type in kind.suffixes.items())
+    return next((media_type for end, media_type in suffixes if lower.endswith(end)), None)
 
 
 def media_type_of(name: str) -> str:

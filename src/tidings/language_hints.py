@@ -83,11 +83,11 @@ def hints_elsewhere(
     return decorated
 
 
-def hint_to_name(language: str, known: Iterable[str]) -> str | None:
+def hint_to_name(language: str, names: Iterable[str]) -> str | None:
     """Hint at the language that an unknown name may mean."""
     name = language.lower()
     synonyms = {synonym: hint for guide in list_guides() for synonym, hint in guide.synonyms.items()}
     if name in synonyms:
         return synonyms[name]
-    meant = closest(name, known, 0.8)  # SQL is not GQL mistyped
-    return f"did you mean '{meant}'?" if meant else None
+    suggestion = closest(name, names, 0.8)  # SQL is not GQL mistyped
+    return f"did you mean '{suggestion}'?" if suggestion else None

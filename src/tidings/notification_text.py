@@ -57,8 +57,8 @@ def format_bindings(bindings: dict[str, Any] | None) -> str:
     if not rows:
         return ""
     first = ", ".join(f"?{name} = {value}" for name, value in rows[0].items())
-    more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
-    return f"{first}{more}"
+    others = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+    return f"{first}{others}"
 
 
 def find_change(notification: Notification) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Values: what a publication contains and what a subscription compares it with.
+"""Values of publications, and the values that subscriptions compare them with.
 
 A value of a publication is a number (int or float), a string or a boolean. A literal of a subscription may
 also be an `Instant`. A number never equals a string, and a boolean equals neither; a string is read as an
@@ -47,7 +47,7 @@ class Instant:
 
 BETWEEN_MICROSECONDS = "instants are compared to the microsecond, and this one is between two"
 WHOLE_MICROSECONDS = "at most six decimal places of a second, apart from zeros, and no leap second"
-"""The error for a literal that `Instant` cannot represent exactly, and what is accepted."""
+"""The error for a literal that `Instant` cannot represent exactly, and the accepted literals."""
 
 Literal = Scalar | Instant
 
@@ -65,10 +65,10 @@ def parse_instant(text: str) -> Instant | None:
     A date is its midnight, and a missing zone is UTC. A second may have any number of digits, and may be the
     leap second at the end of a month in UTC.
     """
-    found = _INSTANT.fullmatch(text)
-    if found is None:
+    match = _INSTANT.fullmatch(text)
+    if match is None:
         return None
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
     try:
         midnight = date(int(year), int(month), int(day))
     except ValueError:

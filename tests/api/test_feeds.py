@@ -13,7 +13,7 @@ import pytest
 from lxml import etree
 
 from tests.support.servers.feeds_server import served
-from tests.support.stores.notified_store import Told
+from tests.support.stores.notified_store import NotifiedStore
 from tidings.feeds.outbound.formats import FORMATS
 from tidings.feeds.outbound.personal_feeds import PAGE
 from tidings.graphs.syndication.feed_parser import items_of
@@ -24,14 +24,14 @@ NAMES = {"atom": "http://www.w3.org/2005/Atom", "fh": "http://purl.org/syndicati
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Iterator[Told]:
-    source = Told(tmp_path)
+def source(tmp_path: Path) -> Iterator[NotifiedStore]:
+    source = NotifiedStore(tmp_path)
     yield source
     source.store.close()
 
 
 @pytest.fixture
-def web(source: Told, tmp_path: Path) -> Iterator[httpx.Client]:
+def web(source: NotifiedStore, tmp_path: Path) -> Iterator[httpx.Client]:
     with served(source) as url, httpx.Client(base_url=url) as client:
         yield client
 
@@ -54,23 +54,25 @@ def test_root_redirects_browsers_to_console(web: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("format", ["atom", "rss", "rdf"])
-def test_feed_is_read_conditionally_by_feedparser(source: Told, web: httpx.Client, format: str) -> None:
+def test_feed_is_read_conditionally_by_feedparser(
+    source: NotifiedStore, web: httpx.Client, format: str
+) -> None:
     """feedparser sends its own request headers, and the second time the ETag of the first answer."""
-    source.tell_events(1, 3)
+    source.notify_of_events(1, 3)
     address = f"{root(web)}/feeds/{source.token}.{format}"
     first = feedparser.parse(address)
     assert (first.bozo, first.status) == (False, 200)
     assert [entry.title for entry in first.entries] == ["event 3", "event 2", "event 1"]
     again = feedparser.parse(address, etag=first.etag)
     assert (again.status, again.entries) == (304, [])
-    source.tell_events(4, 4)
+    source.notify_of_events(4, 4)
     more = feedparser.parse(address, etag=first.etag, modified=first.modified)
     assert [entry.title for entry in more.entries] == ["event 4", "event 3", "event 2", "event 1"]
     assert [entry.get("id") for entry in more.entries[1:]] == [entry.get("id") for entry in first.entries]
 
 
-def test_json_feed_has_required_members(source: Told, web: httpx.Client) -> None:
-    source.tell_events(1, 2)
+def test_json_feed_has_required_members(source: NotifiedStore, web: httpx.Client) -> None:
+    source.notify_of_events(1, 2)
     answer = web.get(f"/feeds/{source.token}.json")
     assert answer.headers["content-type"] == "application/feed+json; charset=utf-8"
     feed = answer.json()
@@ -83,7 +85,7 @@ def test_json_feed_has_required_members(source: Told, web: httpx.Client) -> None
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_feed_without_suffix_is_negotiated(source: Told, web: httpx.Client, format: str) -> None:
+def test_feed_without_suffix_is_negotiated(source: NotifiedStore, web: httpx.Client, format: str) -> None:
     media_type = FORMATS[format].media_type
     answer = web.get(f"/feeds/{source.token}", headers={"Accept": f"{media_type}, */*;q=0.1"})
     assert answer.headers["content-type"].startswith(media_type)
@@ -91,8 +93,8 @@ def test_feed_without_suffix_is_negotiated(source: Told, web: httpx.Client, form
     assert answer.content == web.get(f"/feeds/{source.token}.{format}").content
 
 
-def test_feed_unchanged_answers_304(source: Told, web: httpx.Client) -> None:
-    source.tell_events(1, 1)
+def test_feed_unchanged_answers_304(source: NotifiedStore, web: httpx.Client) -> None:
+    source.notify_of_events(1, 1)
     address = f"/feeds/{source.token}.atom"
     first = web.get(address)
     assert first.headers["cache-control"] == "private, no-cache"
@@ -111,14 +113,14 @@ def test_feed_unchanged_answers_304(source: Told, web: httpx.Client) -> None:
     assert web.get(address, headers={"If-Modified-Since": no_year}).status_code == 200
 
 
-def test_feed_entry_in_same_second_changes_etag_and_date(source: Told, web: httpx.Client) -> None:
+def test_feed_entry_in_same_second_changes_etag_and_date(source: NotifiedStore, web: httpx.Client) -> None:
     """HTTP dates have whole seconds: a reader that has only the date must not get 304 for a newer entry."""
-    source.tell_events(1, 1)
+    source.notify_of_events(1, 1)
     source.clock.go(0.3)
     address = f"/feeds/{source.token}.atom"
     modified = web.get(address).headers["last-modified"]
     source.clock.go(0.3)
-    source.tell_events(2, 2)
+    source.notify_of_events(2, 2)
     assert titles(web.get(address)) == ["event 2", "event 1"], "another reader gets both in this second"
     source.clock.go(10)
     answer = web.get(address, headers={"If-Modified-Since": modified})
@@ -126,11 +128,11 @@ def test_feed_entry_in_same_second_changes_etag_and_date(source: Told, web: http
     assert web.get(address, headers={"If-Modified-Since": answer.headers["last-modified"]}).status_code == 304
 
 
-def test_feed_deferred_entry_changes_date_on_release(source: Told, web: httpx.Client) -> None:
+def test_feed_deferred_entry_changes_date_on_release(source: NotifiedStore, web: httpx.Client) -> None:
     """Its time is the time of the match; a reader that polled in between must still see it."""
     source.store.subscriptions.remove(["s-1"])
     source.store.subscriptions.add(Subscription("s-1", "cy", "predicates", "price < 200", within=600))
-    source.tell_events(1, 1)
+    source.notify_of_events(1, 1)
     address = f"/feeds/{source.token}.atom"
     source.clock.go(60)
     before = web.get(address)
@@ -140,8 +142,8 @@ def test_feed_deferred_entry_changes_date_on_release(source: Told, web: httpx.Cl
     assert titles(answer) == ["event 1"]
 
 
-def test_feed_head_has_headers_of_get(source: Told, web: httpx.Client) -> None:
-    source.tell_events(1, 1)
+def test_feed_head_has_headers_of_get(source: NotifiedStore, web: httpx.Client) -> None:
+    source.notify_of_events(1, 1)
     address = f"/feeds/{source.token}.rss"
     head, whole = web.head(address), web.get(address)
     assert (head.status_code, head.content) == (200, b"")
@@ -149,7 +151,7 @@ def test_feed_head_has_headers_of_get(source: Told, web: httpx.Client) -> None:
         assert head.headers[name] == whole.headers[name]
 
 
-def test_feed_response_has_security_headers(source: Told, web: httpx.Client) -> None:
+def test_feed_response_has_security_headers(source: NotifiedStore, web: httpx.Client) -> None:
     headers = web.get(f"/feeds/{source.token}.atom").headers
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
@@ -164,10 +166,10 @@ NEVER = "A" * 32
 @pytest.mark.parametrize("path", UNKNOWN)
 @pytest.mark.parametrize("token", [NEVER, "short", "%00" * 8, "s-1", "%ED%A0%80", "x" * 2_000])
 def test_feed_unknown_addresses_get_identical_response(
-    source: Told, web: httpx.Client, path: str, token: str
+    source: NotifiedStore, web: httpx.Client, path: str, token: str
 ) -> None:
     """The answer is the same for every token, and contains nothing of the request."""
-    source.tell_events(1, 1)
+    source.notify_of_events(1, 1)
     answer = web.get(path.format(token))
     assert answer.status_code == 404
     assert answer.content == web.get(UNKNOWN[0].format(NEVER)).content
@@ -175,14 +177,14 @@ def test_feed_unknown_addresses_get_identical_response(
 
 
 @pytest.mark.parametrize("path", ["/feeds", "/feeds/", "/opml", "/opml/", "/docs", "/redoc", "/openapi.json"])
-def test_feeds_cannot_be_listed(source: Told, web: httpx.Client, path: str) -> None:
-    source.tell_events(1, 1)
+def test_feeds_cannot_be_listed(source: NotifiedStore, web: httpx.Client, path: str) -> None:
+    source.notify_of_events(1, 1)
     assert web.get(path).status_code == 404
     assert source.token not in web.get("/v1/openapi.json").text + web.get("/").text
 
 
-def test_feed_unknown_suffix_archive_or_method_is_rejected(source: Told, web: httpx.Client) -> None:
-    source.tell_events(1, 1)
+def test_feed_unknown_suffix_archive_or_method_is_rejected(source: NotifiedStore, web: httpx.Client) -> None:
+    source.notify_of_events(1, 1)
     for path in (
         ".html",
         ".atom/",
@@ -195,8 +197,10 @@ def test_feed_unknown_suffix_archive_or_method_is_rejected(source: Told, web: ht
     assert web.post(f"/feeds/{source.token}.atom").status_code == 405
 
 
-def test_feed_renewed_address_keeps_entries_and_old_one_answers_410(source: Told, web: httpx.Client) -> None:
-    source.tell_events(1, 2)
+def test_feed_renewed_address_keeps_entries_and_old_one_answers_410(
+    source: NotifiedStore, web: httpx.Client
+) -> None:
+    source.notify_of_events(1, 2)
     old = source.token
     before = items_of(web.get(f"/feeds/{old}.atom").content, "application/atom+xml")[1]
     source.feeds.addresses.renew("cy", "s-1")
@@ -207,21 +211,21 @@ def test_feed_renewed_address_keeps_entries_and_old_one_answers_410(source: Told
 
 
 def test_feed_of_deleted_subscription_answers_410_even_if_id_is_reused(
-    source: Told, web: httpx.Client
+    source: NotifiedStore, web: httpx.Client
 ) -> None:
-    source.tell_events(1, 1)
+    source.notify_of_events(1, 1)
     token = source.token
     source.store.subscriptions.remove(["s-1"])
     assert web.get(f"/feeds/{token}.atom").status_code == 410
     source.store.subscriptions.add(Subscription("s-1", "bo", "predicates", "price < 9"))
-    source.tell(MatchRow("p-secret", "s-1", "bo"))
+    source.notify(MatchRow("p-secret", "s-1", "bo"))
     assert web.get(f"/feeds/{token}.atom").status_code == 410
 
 
-def test_feed_contains_only_entries_of_its_subscription(source: Told, web: httpx.Client) -> None:
+def test_feed_contains_only_entries_of_its_subscription(source: NotifiedStore, web: httpx.Client) -> None:
     source.store.subscriptions.add(Subscription("s-2", "cy", "predicates", "price < 9"))
-    source.tell_events(1, 1)
-    source.tell(MatchRow("p-1", "s-2", "cy"), MatchRow("p-2", "s-2", "cy"), MatchRow("p-1", "s-9", "bo"))
+    source.notify_of_events(1, 1)
+    source.notify(MatchRow("p-1", "s-2", "cy"), MatchRow("p-2", "s-2", "cy"), MatchRow("p-1", "s-9", "bo"))
     assert titles(web.get(f"/feeds/{source.token}.atom")) == ["event 1"]
     other = source.feeds.addresses.token("cy", "s-2")
     assert titles(web.get(f"/feeds/{other}.atom")) == ["Publication p-2", "event 1"]
@@ -248,8 +252,10 @@ COUNTS = [0, 1, PAGE - 1, PAGE, 2 * PAGE - 1, 2 * PAGE, 2 * PAGE + 1, 5 * PAGE +
 
 @pytest.mark.parametrize("format", ["atom", "rss"])
 @pytest.mark.parametrize("count", COUNTS)
-def test_archives_have_each_entry_once(source: Told, web: httpx.Client, count: int, format: str) -> None:
-    source.tell_events(1, count)
+def test_archives_have_each_entry_once(
+    source: NotifiedStore, web: httpx.Client, count: int, format: str
+) -> None:
+    source.notify_of_events(1, count)
     start = f"{root(web)}/feeds/{source.token}.{format}"
     pages = list(walk(web, start, "prev-archive"))
     entry_ids = [id for _, page in pages for id in ids(page)]
@@ -263,19 +269,19 @@ def test_archives_have_each_entry_once(source: Told, web: httpx.Client, count: i
         assert len(ids(page)) == PAGE
 
 
-def test_archives_have_each_entry_once_while_entries_arrive(source: Told, web: httpx.Client) -> None:
-    source.tell_events(1, 4 * PAGE + 3)
+def test_archives_have_each_entry_once_while_entries_arrive(source: NotifiedStore, web: httpx.Client) -> None:
+    source.notify_of_events(1, 4 * PAGE + 3)
     entry_ids: list[str] = []
     last = 4 * PAGE + 3
     for _, page in walk(web, f"/feeds/{source.token}.atom", "prev-archive"):
         entry_ids += ids(page)
-        source.tell_events(last + 1, last + 60)
+        source.notify_of_events(last + 1, last + 60)
         last += 60
     assert len(entry_ids) == len(set(entry_ids)) == 4 * PAGE + 3
 
 
-def test_archive_is_immutable_once_linked(source: Told, web: httpx.Client) -> None:
-    source.tell_events(1, 3 * PAGE)
+def test_archive_is_immutable_once_linked(source: NotifiedStore, web: httpx.Client) -> None:
+    source.notify_of_events(1, 3 * PAGE)
     linked = [address for address, _ in walk(web, f"{root(web)}/feeds/{source.token}.atom", "prev-archive")][
         1:
     ]
@@ -283,7 +289,7 @@ def test_archive_is_immutable_once_linked(source: Told, web: httpx.Client) -> No
     before = [web.get(address) for address in linked]
     assert all(answer.headers["cache-control"] == "private, max-age=86400" for answer in before)
     source.clock.go(100)
-    source.tell_events(3 * PAGE + 1, 6 * PAGE)
+    source.notify_of_events(3 * PAGE + 1, 6 * PAGE)
     after = [web.get(address) for address in linked]
     assert [answer.content for answer in before] == [answer.content for answer in after]
     assert [answer.headers["etag"] for answer in before] == [answer.headers["etag"] for answer in after]
@@ -291,15 +297,15 @@ def test_archive_is_immutable_once_linked(source: Told, web: httpx.Client) -> No
     assert [web.get(address).content for address in linked] == [answer.content for answer in before]
 
 
-def test_archives_link_forwards(source: Told, web: httpx.Client) -> None:
-    source.tell_events(1, 5 * PAGE)
+def test_archives_link_forwards(source: NotifiedStore, web: httpx.Client) -> None:
+    source.notify_of_events(1, 5 * PAGE)
     walked = list(walk(web, f"/feeds/{source.token}/archive/1.atom", "next-archive"))
     assert [len(ids(page)) for _, page in walked] == [PAGE] * 5
     assert len({id for _, page in walked for id in ids(page)}) == 5 * PAGE
 
 
-def test_json_and_rdf_feeds_link_to_archives_and_hub(source: Told, web: httpx.Client) -> None:
-    source.tell_events(1, 2 * PAGE)
+def test_json_and_rdf_feeds_link_to_archives_and_hub(source: NotifiedStore, web: httpx.Client) -> None:
+    source.notify_of_events(1, 2 * PAGE)
     answer = web.get(f"/feeds/{source.token}.json")
     older = answer.json()["next_url"]
     assert older == f"{root(web)}/feeds/{source.token}/archive/1.json"
@@ -310,7 +316,7 @@ def test_json_and_rdf_feeds_link_to_archives_and_hub(source: Told, web: httpx.Cl
     assert titles(web.get(rdf.links["prev-archive"]["url"]))[-1] == "event 1"
 
 
-def test_opml_lists_feeds_of_subscriber(source: Told, web: httpx.Client) -> None:
+def test_opml_lists_feeds_of_subscriber(source: NotifiedStore, web: httpx.Client) -> None:
     source.store.subscriptions.add(Subscription("s-2", "cy", "predicates", "title contains '<&'"))
     source.store.subscriptions.add(Subscription("s-3", "bo", "predicates", "price < 9"))
     token = source.feeds.addresses.token("cy")

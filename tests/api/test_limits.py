@@ -255,7 +255,7 @@ def test_feed_address_is_counted_like_token(thrice: Served, is_list: bool) -> No
     tidings = thrice.context.tidings
     tidings.subscribe("bo", "price < 9", id=f"s-{is_list}")
     feeds = tidings.feeds_at(thrice.url)
-    [(_, token), *_] = feeds.listed("bo")
+    [(_, token), *_] = feeds.list_with_tokens("bo")
     path = f"/opml/{feeds.addresses.token('bo')}" if is_list else f"/feeds/{token}.atom"
     check_fourth_is_limited([httpx.get(f"{thrice.url}{path}") for _ in range(4)])
     assert {httpx.get(f"{thrice.url}/feeds/{'x' * 32}").status_code for _ in range(5)} == {404}

@@ -19,7 +19,7 @@ from tests.support.servers.http_server import served
 from tests.support.servers.rpc_router import router_for
 from tests.support.servers.site import Response, Site, a_site, rss
 from tests.support.servers.websub_hub import Hub
-from tests.support.stores.notified_store import Told
+from tests.support.stores.notified_store import NotifiedStore
 from tidings.feeds.hub.hub import HubPolicy
 from tidings.feeds.inbound import websub
 from tidings.feeds.inbound.poller import Poller
@@ -250,13 +250,13 @@ def test_service_follows_feed_of_another_service_through_its_hub(
 ) -> None:
     """The hub of one service and the subscriber of another, over HTTP."""
     (tmp_path / "other").mkdir()
-    source = Told(tmp_path / "other")
-    source.tell_events(1, 2)
+    source = NotifiedStore(tmp_path / "other")
+    source.notify_of_events(1, 2)
     with source.store, served_feeds(source, HubPolicy(inside=True)) as url:
         poller.add(f"{url}/feeds/{source.token}.atom")
         assert published_count(tidings) == 2
         assert eventually(lambda: feed(tidings).push == "verified")
-        source.tell_events(3, 3)
+        source.notify_of_events(3, 3)
         assert eventually(lambda: published_count(tidings) == 3)
         source.store.subscriptions.remove(["s-1"])
         assert eventually(lambda: feed(tidings).push == "denied"), (

@@ -38,8 +38,8 @@ def client(place: Place, name: str) -> Iterator[Client]:
 
 
 def test_notifications_have_all_attributes(client: Client, place: Place, name: str) -> None:
-    place.tell(name)
-    place.tell(name, body="é".encode("latin-1"))
+    place.notify(name)
+    place.notify(name, body="é".encode("latin-1"))
     bindings = {"object": "Script:2"}
     place.store.notifications.commit_batch(
         name, 0, [MatchRow("Script2", "my école", name, kind="updated", bindings=bindings)]
@@ -60,7 +60,7 @@ def test_notifications_have_all_attributes(client: Client, place: Place, name: s
 
 
 def test_notifications_are_paginated_and_acknowledged(client: Client, place: Place, name: str) -> None:
-    place.tell(name, 5)
+    place.notify(name, 5)
     assert [one.sequence for one in client.notifications(limit=2).notifications] == [1, 2]
     assert [one.sequence for one in client.notifications(after=4, wait=1).notifications] == [5]
     position = client.acknowledge(3)
@@ -72,7 +72,7 @@ def test_notifications_are_paginated_and_acknowledged(client: Client, place: Pla
 
 
 def test_notifications_administrator_must_name_subscriber(place: Place, name: str) -> None:
-    place.tell(name, 2)
+    place.notify(name, 2)
     with Client(place.address, place.token(None, "administer")) as administrator:
         assert administrator.acknowledge(1, name).acknowledged == 1
         assert [one.sequence for one in islice(administrator.follow(0, subscriber=name), 2)] == [1, 2]
@@ -81,7 +81,7 @@ def test_notifications_administrator_must_name_subscriber(place: Place, name: st
 
 
 def test_async_client_reads_follows_and_acknowledges(place: Place, name: str) -> None:
-    place.tell(name, 3)
+    place.notify(name, 3)
 
     async def use() -> list[int]:
         async with AsyncClient(place.address, place.token(name)) as client:
@@ -92,7 +92,7 @@ def test_async_client_reads_follows_and_acknowledges(place: Place, name: str) ->
             async for notification in client.follow():
                 received.append(notification.sequence)
                 if len(received) == 2:
-                    place.tell(name)
+                    place.notify(name)
                 if len(received) == 3:
                     return received
         return []
@@ -120,7 +120,7 @@ def test_follow_with_revoked_token_raises_not_allowed(
 ) -> None:
     monkeypatch.setattr("tidings.api.v1.notification_fanout.TOKEN_SECONDS", 0.02)
     revoked = place.access.make("lost", ["subscribe"], name)
-    place.tell(name)
+    place.notify(name)
     with Client(place.address, revoked.secret, EAGER) as client:
         notifications = client.follow()
         assert next(notifications).sequence == 1
@@ -187,7 +187,7 @@ def test_follow_across_server_restarts_receives_each_notification_once(
         def write() -> None:
             for _ in range(PARTS * EACH):
                 allowed.acquire()
-                place.tell("ana")
+                place.notify("ana")
 
         pool.submit(write)
         with place.serve():

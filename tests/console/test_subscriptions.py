@@ -11,7 +11,7 @@ import pytest
 from tests.console.place import Place
 from tests.support.processes.console_visitor import Visitor, console
 from tidings.console.subscriptions import PAGE
-from tidings.feeds.outbound.personal_feeds import Gone, OpenFeed, locate_feed
+from tidings.feeds.outbound.personal_feeds import OpenFeed, RemovedFeed, locate_feed
 from tidings.language_hints import list_guides
 from tidings.metadata.provider.provider import Provider
 from tidings.service.authorization import Access, Scope
@@ -78,7 +78,7 @@ def test_subscription_page_shows_and_renews_feed_address(place: Place) -> None:
         [new] = ADDRESS.findall(place.ana.get(answer.headers["location"]).text)
         assert "The feed has a new address" in place.ana.get(answer.headers["location"]).text
         assert new != shown and isinstance(feeds.opml(new[-32:]) or feeds.open(new[-32:]), (bytes, OpenFeed))
-        assert isinstance(feeds.opml(shown[-32:]) or feeds.open(shown[-32:]), Gone)
+        assert isinstance(feeds.opml(shown[-32:]) or feeds.open(shown[-32:]), RemovedFeed)
     assert not ADDRESS.search(place.root.get("/console/subscriptions").text), "no subscriber is chosen"
     assert ADDRESS.findall(place.root.get("/console/subscriptions", subscriber="ana").text) == [new]
     assert place.bo.post(renewing["subscription"]).status_code == 404

@@ -49,14 +49,16 @@ def test_apprise_mail_has_title_and_reasons_and_is_retried(tmp_path: Path) -> No
         delivery.steps()
         assert "2 notifications for s-2" in str(post.mails[1]["Subject"])
         assert "(2 times)" in text_of(post.mails[1])
-        assert delivery.destinations.test(to).taken and "A sample" not in delivery.destinations.shown(to)
+        assert delivery.destinations.test(to).taken and "A sample" not in delivery.destinations.mask_target(
+            to
+        )
 
 
 def test_apprise_target_is_masked_and_private_host_is_rejected(tmp_path: Path) -> None:
     with open_delivery(sqlite_url(tmp_path / "store.db"), DeliveryPolicy()) as delivery:
         target = "discord://012345678901234567/aSecretToken_0123456789"
         to = delivery.destinations.add("ana", "apprise", target)
-        assert delivery.destinations.shown(to) == "discord://..." and "aSecretToken" not in repr(to)
+        assert delivery.destinations.mask_target(to) == "discord://..." and "aSecretToken" not in repr(to)
         with pytest.raises(InputError) as error:
             delivery.destinations.add("ana", "apprise", "json://127.0.0.1/")
         assert error.value.pointer == "/target" and "delivery.private_callbacks" in (error.value.hint or "")

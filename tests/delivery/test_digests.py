@@ -184,9 +184,9 @@ def test_quiet_hours_removed_delivers_immediately(delivery: DeliverySetup, site:
     delivery.notify("ana", "s-1", "p-1")
     delivery.steps()
     delivery.store.preferences.set_quiet("ana", None)
-    delivery.store.delivery_cursors.rouse("ana")
+    delivery.store.delivery_cursors.wake_subscriber("ana")
     delivery.steps()
-    assert len(site.requests) == 1 and delivery.store.preferences.quiet("ana") is None
+    assert len(site.requests) == 1 and delivery.store.preferences.read_quiet_hours("ana") is None
 
 
 def test_quiet_hours_delay_retry_until_their_end(delivery: DeliverySetup, site: Site) -> None:

@@ -57,7 +57,7 @@ def test_kafka_subscription_keeps_order_in_one_partition(
         mine = [one for one in messages if one.key() == id.encode()]
         assert len({one.partition() for one in mine}) == 1
         assert [json.loads(one.value())["subject"] for one in mine] == names  # type: ignore[arg-type]
-    assert delivery.destinations.test(to).taken and delivery.destinations.shown(to) == url
+    assert delivery.destinations.test(to).taken and delivery.destinations.mask_target(to) == url
 
 
 def test_kafka_message_too_large_for_topic_is_dead_letter_without_retry(
@@ -125,4 +125,4 @@ def test_kafka_allowed_broker_is_shown_without_password(tmp_path: Path) -> None:
     with open_delivery(sqlite_url(tmp_path / "store.db"), DeliveryPolicy(brokers=("h:9092",))) as delivery:
         target = "kafka://h/t?security.protocol=SASL_SSL&sasl.password=secret"
         to = delivery.destinations.add("ana", "kafka", target)
-        assert delivery.destinations.shown(to) == "kafka://h:9092/t"
+        assert delivery.destinations.mask_target(to) == "kafka://h:9092/t"

@@ -261,7 +261,7 @@ def test_webhook_host_that_resolves_to_private_address_later_is_blocked(sqlite: 
         assert site.requests == []
         health = delivery.store.destinations.health_of([hook.id])[hook.id]
         assert health.last_error == "the address is in a private network, which is not allowed here"
-        assert delivery.destinations.shown(hook) == f"http://rebound.example:{site.port}/?..."
+        assert delivery.destinations.mask_target(hook) == f"http://rebound.example:{site.port}/?..."
 
 
 def test_webhook_subscription_of_other_subscriber_is_absent(

@@ -11,7 +11,7 @@ import pytest
 
 from tests.feeds.hub.callbacks import RULES, HubLoop
 from tests.support.servers.site import Site, a_site
-from tests.support.stores.notified_store import Told
+from tests.support.stores.notified_store import NotifiedStore
 from tidings.feeds.hub.hub import Hub
 from tidings.feeds.inbound.poller import Poller
 from tidings.store.database import sqlite_url
@@ -55,14 +55,14 @@ def poller(store: Store, clock: Clock) -> Iterator[Poller]:
 
 
 @pytest.fixture
-def notified_store(tmp_path: Path) -> Iterator[Told]:
-    opened = Told(tmp_path)
+def notified_store(tmp_path: Path) -> Iterator[NotifiedStore]:
+    opened = NotifiedStore(tmp_path)
     yield opened
     opened.store.close()
 
 
 @pytest.fixture
-def loop(notified_store: Told) -> Iterator[HubLoop]:
+def loop(notified_store: NotifiedStore) -> Iterator[HubLoop]:
     opened = HubLoop(Hub(notified_store.feeds, RULES))
     yield opened
     opened.close()

@@ -273,7 +273,7 @@ def test_all_implementations_agree_with_definition(session, postgres, limits, da
     log = [entry(prefix, *row) for prefix, each in histories.items() for row in each.log]
     result = derive_object_changes(session, mapped, log_of(session, log), ["id"], limits=limits)
     changes_by_position: dict[int, list[Any]] = {}
-    for each in result.noticed(notified_only=False):
+    for each in result.iter_changes(notified_only=False):
         changes_by_position.setdefault(int(each.id.split()[0]), []).append(
             (each.change, each.cls, each.propagation)
         )

@@ -25,8 +25,8 @@ from tidings.errors import InputError, TidingsError
 from tidings.operations.egress_policy import EgressPolicy, FetchProblem, split_host
 from tidings.operations.http_client import HttpClient, HttpLimits, HttpResponse
 
-QUICK = HttpLimits(connect=2.0, read=5.0, total=1.0, kept=60.0, truncate=True)
-LIMITS = HttpLimits(size=16_000_000, kept=0.0)
+QUICK = HttpLimits(connect=2.0, read=5.0, total=1.0, keep_alive=60.0, truncate=True)
+LIMITS = HttpLimits(size=16_000_000, keep_alive=0.0)
 PUBLIC = "127.0.0.2"
 NETWORK = EgressPolicy(is_inside=lambda address: address != PUBLIC)
 """One loopback address is public, the others are private."""
@@ -83,7 +83,7 @@ def test_old_connection_is_not_reused(site: Site) -> None:
     addresses = ["127.0.0.1"]
     site.pages["/"] = Response(204)
     network = EgressPolicy(lambda host, port: addresses, lambda address: address == "127.0.0.3")
-    with HttpClient(HttpLimits(2, 5, 5, kept=0.0), network) as client:
+    with HttpClient(HttpLimits(2, 5, 5, keep_alive=0.0), network) as client:
         client.request("POST", site.url("/", "one.example"), body=b"")
         addresses[:] = ["127.0.0.3"]
         with pytest.raises(FetchProblem, match="private network"):

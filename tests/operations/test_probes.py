@@ -153,7 +153,7 @@ def test_metrics_count_publications_matches_deliveries_and_requests(service: Ser
         service.context.tidings.publish(json.dumps({"price": number}))
     store.notifications.commit_batch("s", 0, [MatchRow("p-1", "s-1", "ana")], position=2)
     metrics.batch(matches=4, seconds=0.2, latency=0.6, sizes=(5, 1))
-    metrics.delivered("hub", "failed")
+    metrics.count_delivery("hub", "failed")
     before = values(service)
     assert before["tidings_publications_total"] == 3 and before["tidings_notifications_total"] == 1
     assert (before["tidings_stream_position"], before["tidings_stream_lag"]) == (2, 1)

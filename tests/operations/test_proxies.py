@@ -56,14 +56,14 @@ def place(behind: tuple[Served, Proxy]) -> Place:
 def test_proxy_event_stream_is_not_buffered_and_resumes(service: Served, proxy: Proxy, place: Place) -> None:
     """One event at a time while the answer goes on: a buffering proxy would hold back the first."""
     secret, path = place.token("ana"), "/v1/notifications/stream"
-    place.tell("ana")
+    place.notify("ana")
     with proxy.client(secret) as client:
         with client.stream("GET", path) as response:
             events = events_of(response)
             assert numbers(events, 1) == [1]
-            place.tell("ana")
+            place.notify("ana")
             assert numbers(events, 1) == [2]
-        place.tell("ana", 2)
+        place.notify("ana", 2)
         with client.stream("GET", path, headers={"Last-Event-ID": "2"}) as response:
             assert numbers(events_of(response), 2) == [3, 4]
     assert _all_clients_gone(service), "closed streams end before the timeout for stalled clients"
@@ -79,11 +79,11 @@ def _all_clients_gone(service: Served) -> bool:
 
 def test_proxy_websocket_opens(proxy: Proxy, place: Place) -> None:
     address = proxy.url.replace("https", "wss", 1) + "/v1/notifications/ws"
-    place.tell("bo")
+    place.notify("bo")
     headers = bearing(place.token("bo"))
     with connect(address, additional_headers=headers, ssl=proxy.trusting, proxy=None) as socket:
         assert json.loads(socket.recv())["data"]["sequence"] == 1
-        place.tell("bo")
+        place.notify("bo")
         assert json.loads(socket.recv())["data"]["sequence"] == 2
 
 
@@ -140,7 +140,7 @@ def test_proxy_oversized_body_is_rejected_by_service(service: Served, proxy: Pro
 def test_proxy_feed_addresses_work_and_are_not_logged(service: Served, proxy: Proxy) -> None:
     """Feeds link to the public address, which is in no log."""
     service.context.tidings.subscribe("cy", "price < 200", id="s-1")
-    [(_, secret)] = service.context.hub.feeds.listed("cy")
+    [(_, secret)] = service.context.hub.feeds.list_with_tokens("cy")
     assert secret
     with proxy.client() as reader:
         feed = reader.get(f"/feeds/{secret}.atom")

@@ -119,7 +119,7 @@ def test_stored_traces_are_bounded(
     ):
         store.journal.append([Publication(f"p-{n}", "application/json", b"{}") for n in range(10)])
         store.traces.forget()
-        assert len(store.traces.among(0, 100, 100)) == 3 and store.traces.of("p-9")
+        assert len(store.traces.read_range(0, 100, 100)) == 3 and store.traces.of("p-9")
 
 
 def test_tracing_disabled_imports_no_sdk_and_stores_nothing(tmp_path: Path) -> None:

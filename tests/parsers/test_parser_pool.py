@@ -198,7 +198,7 @@ def test_run_isolated_without_pool_calls_function() -> None:
 
 
 def test_run_isolated_with_pool_calls_function_in_process(shared: ParserPool) -> None:
-    with shared.installed():
+    with shared.install():
         assert run_isolated(rdf_decoder.decode, GRAPH, RDF_XML) != Graph(())
         with pytest.raises(DecodeProblem, match="the parser crashed"):
             run_isolated(hooks.abort)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.support.stores.notified_store import Told
+from tests.support.stores.notified_store import NotifiedStore
 from tidings.errors import DecodeProblem, IdConflict, InputError
 from tidings.events.json_batch_decoder import decode_many, documents_of
 from tidings.events.kernel_tables import PathTable
@@ -103,13 +103,13 @@ def test_notification_after_revoked_grant_discloses_nothing(tidings: Tidings) ->
 
 def test_feed_changes_content_and_date_with_grants(tmp_path: Path) -> None:
     """With another ETag and date, so that readers do not get 304."""
-    source = Told(tmp_path)
+    source = NotifiedStore(tmp_path)
     token = source.token
     with source.store:
         source.store.audiences.grant("cy", "board")
         secret = Publication("merger", "application/json", b'{"title": "Acme"}', audience="board")
         source.store.journal.append([secret])
-        source.tell(MatchRow("merger", "s-1", "cy"))
+        source.notify(MatchRow("merger", "s-1", "cy"))
 
         def render() -> tuple[bytes, str, object]:
             source.clock.go(10)

@@ -37,7 +37,7 @@ def test_make_first_administrator_of_new_store_writes_private_file(access: Acces
     assert access.make_first_administrator(file) is None and not file.exists()
     administrator = access.authenticate(created.secret)
     assert administrator is not None
-    assert all(administrator.may(scope) for scope in Scope)
+    assert all(administrator.has_scope(scope) for scope in Scope)
     assert administrator.may_act_for("anybody")
 
 
@@ -62,9 +62,9 @@ def test_make_first_administrator_with_unwritable_file_stores_none(access: Acces
 
 def test_caller_with_subscriber_may_act_for_no_other(access: Access) -> None:
     ana = caller(access, "subscribe", subscriber="ana")
-    assert ana.may(Scope.SUBSCRIBE)
-    assert not ana.may(Scope.PUBLISH)
-    assert not ana.may(Scope.ADMINISTER)
+    assert ana.has_scope(Scope.SUBSCRIBE)
+    assert not ana.has_scope(Scope.PUBLISH)
+    assert not ana.has_scope(Scope.ADMINISTER)
     assert ana.may_act_for("ana")
     assert not ana.may_act_for("bo")
     assert ana.resolve_subscriber(None) == ana.resolve_subscriber("ana") == "ana"
@@ -74,7 +74,7 @@ def test_caller_with_subscriber_may_act_for_no_other(access: Access) -> None:
 
 def test_caller_with_scope_publish_may_not_act_for_its_name(access: Access) -> None:
     shop = caller(access, "publish", subscriber="ana")
-    assert shop.may(Scope.PUBLISH)
+    assert shop.has_scope(Scope.PUBLISH)
     assert not shop.may_act_for("ana")
     with pytest.raises(NotAllowed):
         shop.resolve_subscriber(None)

@@ -135,7 +135,7 @@ def test_bulk_subscribe_rules_added_concurrently_respect_limit(
 ) -> None:
     """The count before is known too late: two rules arrive in between."""
     limited = SubscriptionService(
-        service[0].store, service[0].schema, service[0].taxonomy, SubscriptionLimits(each=5)
+        service[0].store, service[0].schema, service[0].taxonomy, SubscriptionLimits(per_subscriber=5)
     )
     monkeypatch.setattr(limited.store.subscription_view, "count", lambda _: 0)
     items = [BulkItem(Subscription(f"r-{n}", "ana", "rules", TEXTS["rules"][0])) for n in range(6)]
@@ -160,7 +160,7 @@ def test_bulk_subscribe_paused_items_count_towards_limit(
     service: tuple[SubscriptionService, SubscriptionService],
 ) -> None:
     limited = SubscriptionService(
-        service[0].store, service[0].schema, service[0].taxonomy, SubscriptionLimits(each=4)
+        service[0].store, service[0].schema, service[0].taxonomy, SubscriptionLimits(per_subscriber=4)
     )  # ana has two
     paused = [BulkItem(Subscription("", "ana", "predicates", "a = 1"), is_paused=True) for _ in range(3)]
     outcomes = list(BulkSubscriber(limited).subscribe(paused))

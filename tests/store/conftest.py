@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.stores.ready_stores import Places
+from tests.support.stores.ready_stores import ReadyStores
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
 
@@ -16,7 +16,7 @@ def new_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """Return a function that gives the address of a new, empty database at each call."""
     if request.param == "sqlite":
         return lambda: sqlite_url(tmp_path_factory.mktemp("store") / "store.db")
-    places: Places = request.getfixturevalue("postgres_places")
+    places: ReadyStores = request.getfixturevalue("postgres_places")
     return places.empty
 
 
@@ -24,7 +24,7 @@ def new_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def release_databases() -> Iterator[None]:
     """Release the databases when a test is over and everything that it opened is closed."""
     yield
-    for places in set(Places.of.values()):
+    for places in set(ReadyStores.of.values()):
         places.take_back()
 
 

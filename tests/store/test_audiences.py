@@ -193,15 +193,15 @@ def test_grant_and_revoke_change_visible_audiences(store: Store) -> None:
     audiences = store.audiences
     assert is_visible(audiences.of("ana"), None) and not is_visible(audiences.of("ana"), "board")
     assert audiences.grant("ana", "board") and not audiences.grant("ana", "board")
-    first = audiences.changed("ana")
+    first = audiences.last_change("ana")
     assert is_visible(audiences.of("ana"), "board") and not is_visible(audiences.of("bo"), "board")
     [only] = audiences.list("ana")
     assert only == Grant("ana", "board", first.time) and audiences.list("bo") == []
     assert audiences.revoke("ana", "board") and not audiences.revoke("ana", "board")
-    second = audiences.changed("ana")
+    second = audiences.last_change("ana")
     assert second.version > first.version and second.time > first.time
     assert audiences.grant("ana", "board")
-    assert audiences.changed("ana").version > second.version
+    assert audiences.last_change("ana").version > second.version
 
 
 def test_read_resource_named_like_hidden_publication_is_not_withheld(store: Store) -> None:

@@ -75,7 +75,7 @@ def lease_letter(store: Store) -> None:
 def retry_letter(store: Store) -> None:
     bury_letter(store)
     [letter] = store.dead_deliveries.take(1, LEASE)
-    store.dead_deliveries.failed(letter, "status 500", 5.0)
+    store.dead_deliveries.record_failure(letter, "status 500", 5.0)
 
 
 def take_letter(store: Store) -> int:
@@ -146,7 +146,7 @@ def test_look_rows_that_do_not_wait_are_unchanged(store: Store, clock: Clock) ->
     assert store.delivery_cursors.finish([(lane, RunOutcome(1, 1))]) == [True]
     bury_letter(store)
     [letter] = store.dead_deliveries.take(1, LEASE)
-    store.dead_deliveries.failed(letter, "status 500", None)
+    store.dead_deliveries.record_failure(letter, "status 500", None)
     clock.go(-DAY)
     assert (store.clock_recovery.look(), take_lane(store), take_letter(store)) == (0, 0, 0)
 

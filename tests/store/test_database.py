@@ -153,9 +153,9 @@ def test_migration_rules_with_single_comparisons_keep_groups_and_keys(url: str) 
         store.database.transact(restore_old_form)
     with open_store(url) as store:
         provider = Provider(store)
-        before = store.rule_graph.every().atomic
+        before = store.rule_graph.load_all().atomic
         provider.add_rules({"again": LARGE}, "ana")
-        assert store.rule_graph.every().atomic == before
+        assert store.rule_graph.load_all().atomic == before
         assert provider.add_rules({"port": f"{search} c.serverInformation.cpu < c.serverPort"}, "ana") == {
             ("port", HOST)
         }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from tests.support.stores.ready_stores import Places, migrated_anew, open_ready
+from tests.support.stores.ready_stores import ReadyStores, migrated_anew, open_ready
 from tidings.errors import StoreError
 from tidings.model import Publication
 from tidings.store.store import open_store
@@ -51,7 +51,7 @@ def test_open_ready_equals_migrated_store_with_new_identity(new_url: Callable[[]
     assert len(shape) > 100 and sum(map(len, rows.values())) > 30
     with open_store(new_url()) as store:
         store.journal.append([Publication("p-1", "application/json", b"{}")])
-    for places in set(Places.of.values()):
+    for places in set(ReadyStores.of.values()):
         places.take_back()
     again, other = read_contents(new_url()), read_contents(new_url())
     assert again[:2] == other[:2] == (shape, rows)

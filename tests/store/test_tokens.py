@@ -46,10 +46,10 @@ def test_find_expired_token_returns_none(url: str) -> None:
         gone = store.tokens.keep("tdg_gone", NEW)
         store.tokens.revoke(gone.id)
         assert store.tokens.find("tdg_secret") is not None
-        assert store.tokens.good(["t-1", other.id, gone.id, "t-99"]) == {"t-1", other.id}
+        assert store.tokens.find_valid(["t-1", other.id, gone.id, "t-99"]) == {"t-1", other.id}
         now += timedelta(hours=1)
         assert store.tokens.find("tdg_secret") is None
-        assert store.tokens.good(["t-1", other.id]) == {other.id}
+        assert store.tokens.find_valid(["t-1", other.id]) == {other.id}
 
 
 def test_find_all_returns_tokens_by_secret(store: Store) -> None:

@@ -154,7 +154,7 @@ def is_interrupted(step: int, work: Callable[[], None]) -> bool:
     def trace(frame: FrameType, event: str, _: object) -> TraceFunction | None:
         if frame.f_code.co_filename not in places or frame.f_code.co_name in (
             "transact",
-            "_transacted",
+            "_retry_transaction",
             "<lambda>",
         ):
             return None

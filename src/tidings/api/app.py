@@ -53,7 +53,7 @@ def add_v1_routes(app: FastAPI, tidings: Tidings, limits: Limits | None = None) 
 def create_app(context: ServiceContext, workers: Workers | None = None) -> FastAPI:
     """Create the application of a home folder. A process without the API part has probes only.
 
-    FastAPI's own documentation pages are off: they load scripts from other sites, and its OpenAPI document knows
+    FastAPI's own documentation pages are off: they load scripts from other sites, and its OpenAPI document contains
     nothing of Problem Details. `/v1/openapi.json` replaces it. The workers run as long as the application does.
     """
 
@@ -75,7 +75,7 @@ def create_app(context: ServiceContext, workers: Workers | None = None) -> FastA
     app.add_middleware(HeadRequestMiddleware)
     app.add_exception_handler(HTTPException, handle_not_found)
     app.add_exception_handler(Exception, handle_server_error)
-    if context.has(ServicePart.API):
+    if context.includes(ServicePart.API):
         _add_all_routes(app, context, workers)
     join_routers(app, probes.router_for(context))
     return app

@@ -49,14 +49,14 @@ class Authenticator:
         """Return the caller of a request or a WebSocket, or raise 401 or 403."""
         return await self.allowed_by(find_token(connection), scope)
 
-    def presumed(self, connection: HTTPConnection, scope: Scope) -> Caller | None:
+    def find_cached_caller(self, connection: HTTPConnection, scope: Scope) -> Caller | None:
         """Return the caller if the token was valid when it was last checked; `None` otherwise. Reads no store.
 
         The transaction that follows has to check the token again, before anything that is not in the request itself
         is answered.
         """
         caller = self._access.find_cached(find_token(connection))
-        return caller if caller is not None and caller.may(scope) else None
+        return caller if caller is not None and caller.has_scope(scope) else None
 
     async def allowed_by(self, secret: str, scope: Scope) -> Caller:
         """Return the caller of a token that was sent in another way, such as in a message; or raise 401 or 403."""
@@ -65,12 +65,12 @@ class Authenticator:
             raise HttpError(401, NotAllowed("invalid token", hint=INVALID_TOKEN_HINT))
         if caller is None:
             raise HttpError(401, NotAllowed("a token is needed", hint=TOKEN_HINT))
-        if not caller.may(scope):
+        if not caller.has_scope(scope):
             received = ", ".join(sorted(caller.token.scopes))
             raise HttpError(403, NotAllowed("this token lacks a scope", received=received, accepted=scope))
         return caller
 
-    async def who(self, connection: HTTPConnection) -> Caller | None:
+    async def find_caller(self, connection: HTTPConnection) -> Caller | None:
         """Return the caller if the token is valid. Cookies count only for requests from our own pages."""
         return await self._find_caller(find_token(connection))
 
@@ -119,7 +119,7 @@ def require_scope(
         request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_scheme)] = None
     ) -> Caller:
         authenticator = get_authenticator(request)
-        presumed = authenticator.presumed(request, scope) if may_presume(request) else None
+        presumed = authenticator.find_cached_caller(request, scope) if may_presume(request) else None
         caller = presumed or await authenticator.allowed(request, scope)
         if not getattr(
             request.state, "is_counted", False
@@ -149,13 +149,13 @@ SubscribeCaller = Annotated[Caller, Depends(require_scope(Scope.SUBSCRIBE))]
 AdministerCaller = Annotated[Caller, Depends(require_scope(Scope.ADMINISTER))]
 
 
-def require_owner(caller: Caller, subscriber: str, what: str) -> None:
+def require_owner(caller: Caller, subscriber: str, title: str) -> None:
     """Raise 404 for things of other subscribers: callers cannot learn whether they exist."""
     if not caller.may_act_for(subscriber):
-        raise NotFound(f"there is no such {what}")
+        raise NotFound(f"there is no such {title}")
 
 
-# Trust: routes for callers who know the service's token, for administrators, or for this machine only.
+# Trust: routes for callers with the service's token, for administrators, or for this machine only.
 
 PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 TOKEN_VARIABLE = "TIDINGS_RPC_TOKEN"
@@ -169,7 +169,7 @@ MAKE_TOKEN_HINT = "ask an administrator for a token: tidings token make NAME --s
 
 @dataclass(frozen=True, slots=True)
 class TrustPolicy:
-    """Who is trusted: callers with the service's token; if it has none and is not public, this machine.
+    """Trusted callers: those with the service's token; if it has none and is not public, this machine.
 
     With `access`, administrators' tokens of the store count as well.
     """
@@ -181,7 +181,7 @@ class TrustPolicy:
     def decide(self, request: Request) -> TrustDecision:
         """Decide about a caller. XML-RPC clients and browsers send the token as a password.
 
-        Behind a proxy every caller seems to be this machine, and with DNS rebinding a page of another site may reach
+        Behind a proxy every caller appears to be this machine, and with DNS rebinding a page of another site may reach
         it: so proxy headers and other host names are refused.
         """
         secret = _read_password(request.headers.get("authorization", ""))
@@ -210,23 +210,23 @@ class TrustDecision:
             count_request(request, self.token)
 
 
-def require_trust(trust: TrustPolicy, what: str) -> Callable[[Request], None]:
+def require_trust(trust: TrustPolicy, route: str) -> Callable[[Request], None]:
     """Return a dependency that admits trusted callers only: 401 without a valid token, 403 with another one."""
 
     def trusted(request: Request) -> None:
         decision = trust.decide(request)
         decision.count(request)
         if not decision.may:
-            raise _build_trust_error(decision, what)
+            raise _build_trust_error(decision, route)
 
     return trusted
 
 
-def _build_trust_error(decision: TrustDecision, what: str) -> HttpError:
+def _build_trust_error(decision: TrustDecision, route: str) -> HttpError:
     if decision.caller is None:
-        return HttpError(401, NotAllowed(f"{what} needs the token of the service", hint=SEND_TOKEN_HINT))
+        return HttpError(401, NotAllowed(f"{route} needs the token of the service", hint=SEND_TOKEN_HINT))
     received = ", ".join(sorted(decision.caller.token.scopes))
-    problem = f"{what} needs an administrator's token"
+    problem = f"{route} needs an administrator's token"
     return HttpError(
         403, NotAllowed(problem, received=received, accepted=Scope.ADMINISTER, hint=MAKE_TOKEN_HINT)
     )

@@ -53,6 +53,6 @@ def csrf_token_of(secret: str) -> str:
     return hmac.digest(secret.encode("utf-8", "surrogatepass"), b"a form of the console", "sha256").hex()
 
 
-def is_csrf_token(given: str, expected: str) -> bool:
+def is_csrf_token(token: str, expected: str) -> bool:
     """Compare CSRF tokens in constant time."""
-    return hmac.compare_digest(given.encode(), expected.encode())
+    return hmac.compare_digest(token.encode(), expected.encode())

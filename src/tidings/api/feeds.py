@@ -25,7 +25,7 @@ from tidings.errors import InputError, TidingsError
 from tidings.feeds.hub.hub import Hub, HubBusy
 from tidings.feeds.outbound.addresses import TOKEN, hash_token
 from tidings.feeds.outbound.formats import FORMATS, negotiate_format
-from tidings.feeds.outbound.personal_feeds import FeedPage, Gone, PersonalFeeds, entity_tag
+from tidings.feeds.outbound.personal_feeds import FeedPage, PersonalFeeds, RemovedFeed, entity_tag
 from tidings.operations.retry_after import parse_http_date
 
 SECURITY_HEADERS = {
@@ -83,13 +83,13 @@ def router_for(feeds: PersonalFeeds) -> APIRouter:
     def opml(token: str, request: Request) -> Response:
         if feeds.addresses.find(token):
             count_request(request, hash_token(token))
-        found = feeds.opml(token)
-        if not isinstance(found, bytes):
-            return _gone() if found else _not_found()
-        headers = SECURITY_HEADERS | {"Cache-Control": "private, no-cache", "ETag": entity_tag(found)}
-        if _is_cached(request, entity_tag(found), None):
+        document = feeds.opml(token)
+        if not isinstance(document, bytes):
+            return _gone_response() if document else _not_found_response()
+        headers = SECURITY_HEADERS | {"Cache-Control": "private, no-cache", "ETag": entity_tag(document)}
+        if _is_cached(request, entity_tag(document), None):
             return Response(status_code=304, headers=headers)
-        return Response(found, media_type="text/x-opml; charset=utf-8", headers=headers)
+        return Response(document, media_type="text/x-opml; charset=utf-8", headers=headers)
 
     return router
 
@@ -99,28 +99,28 @@ def _feed_response(
 ) -> Response:
     is_archive = "/archive/" in request.url.path
     if name is None or (is_archive and (archive is None or name["format"])):
-        return _not_found()
+        return _not_found_response()
     opened = feeds.open(name["token"])
-    if opened is None or isinstance(opened, Gone):
-        return _gone() if opened else _not_found()
+    if opened is None or isinstance(opened, RemovedFeed):
+        return _gone_response() if opened else _not_found_response()
     count_request(request, opened.address.hash)
     suffix = (archive or name)["format"]
     format = suffix or negotiate_format(request.headers.get("accept")).suffix
     page = feeds.page(opened, format, int(archive["number"]) if archive else 0)
     if page is None:
-        return _not_found()
+        return _not_found_response()
     return _page_response(feeds, page, request, {} if suffix else {"Vary": "Accept"})
 
 
 def _page_response(
-    feeds: PersonalFeeds, page: FeedPage, request: Request, more: Mapping[str, str]
+    feeds: PersonalFeeds, page: FeedPage, request: Request, extra_headers: Mapping[str, str]
 ) -> Response:
     """Return a page, or 304 if the reader has it; a page whose tag is known is not rendered for that."""
     modified, known_tag = feeds.modified(page), feeds.tag(page)
     body = None if known_tag else feeds.render(page)
     tag = known_tag or entity_tag(body or b"")
     links = ", ".join(f'<{address}>; rel="{relation}"' for relation, address in feeds.links(page).related())
-    headers = SECURITY_HEADERS | dict(more) | {"ETag": tag, "Link": links}
+    headers = SECURITY_HEADERS | dict(extra_headers) | {"ETag": tag, "Link": links}
     headers["Last-Modified"] = format_datetime(modified, usegmt=True)
     headers["Cache-Control"] = "private, max-age=86400" if page.is_archive else "private, no-cache"
     if _is_cached(request, tag, modified):
@@ -138,12 +138,12 @@ def _is_cached(request: Request, tag: str, modified: datetime | None) -> bool:
     return modified is not None and since is not None and modified <= since
 
 
-def _not_found() -> Response:
+def _not_found_response() -> Response:
     """Return the same response for everything that does not exist, so that it discloses nothing."""
     return _problem(404, "not found")
 
 
-def _gone() -> Response:
+def _gone_response() -> Response:
     return _problem(410, "this feed has ended: its address was revoked, or its subscription deleted")
 
 

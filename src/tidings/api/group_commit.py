@@ -28,11 +28,11 @@ class Batcher(Generic[T, R]):
     def __init__(
         self,
         process: Callable[[Sequence[T]], Sequence[R]],
-        what: str,
+        title: str,
         max_batch: int = MAX_BATCH,
         max_queue: int = MAX_BATCH_QUEUE,
     ) -> None:
-        self._process, self._what, self._max_batch, self._max_queue = process, what, max_batch, max_queue
+        self._process, self._title, self._max_batch, self._max_queue = process, title, max_batch, max_queue
         self._thread = anyio.CapacityLimiter(1)  # a thread of its own, so that other requests do not delay it
         self._queue: deque[tuple[T, asyncio.Future[R]]] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -40,7 +40,7 @@ class Batcher(Generic[T, R]):
     async def add(self, item: T) -> R:
         """Process an item with the next batch and return its outcome. A cancelled caller does not stop the batch."""
         if len(self._queue) >= self._max_queue:
-            raise build_overload_error(self._what)
+            raise build_overload_error(self._title)
         outcome: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._queue.append((item, outcome))
         if self._task is None or self._task.done():

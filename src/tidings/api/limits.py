@@ -1,4 +1,4 @@
-"""Limits of the API: what one caller may use."""
+"""Limits of the API for one caller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VARIABLE = "TIDINGS_API_LIMITS"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one caller may use. Each limit is a positive integer."""
+    """Limits for one caller. Each limit is a positive integer."""
 
     body: int = 16_000_000
     """Bytes of a publication, or of a bulk request."""

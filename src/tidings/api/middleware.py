@@ -27,7 +27,7 @@ HEAD_SCOPE_KEY = "tidings.head"
 
 
 class SecurityHeaders:
-    """Default security headers: browsers run nothing in a response that does not say otherwise.
+    """Default security headers: browsers run nothing in a response unless its headers allow it.
 
     A metadata schema is returned as it was loaded, and RDF/XML may contain an XHTML `<script>` in a literal, which
     browsers would run in the origin of the console. Pages and feeds have policies of their own. As the outermost
@@ -71,8 +71,8 @@ class RequestGuard:
 
 
 def _build_two_lengths_response() -> ASGIApp:
-    what, accepted = "the length of the body is given twice", "Content-Length or Transfer-Encoding"
-    response = problem_response(InputError(what, accepted=accepted), 400)
+    message, accepted = "the length of the body is given twice", "Content-Length or Transfer-Encoding"
+    response = problem_response(InputError(message, accepted=accepted), 400)
     response.headers["connection"] = "close"
     return response
 

@@ -55,11 +55,11 @@ def media_type_of(connection: HTTPConnection) -> str:
     return plain(connection.headers.get("content-type", ""))
 
 
-def refuse_other_parameters(names: Iterable[str], known: Sequence[str]) -> None:
+def refuse_other_parameters(names: Iterable[str], accepted: Sequence[str]) -> None:
     """Refuse the first parameter that is not a known one."""
     for name in names:
-        if name not in known:
-            raise HttpError(400, no_such("parameter", name, known))
+        if name not in accepted:
+            raise HttpError(400, no_such("parameter", name, accepted))
 
 
 def refuse_repeated_parameters(connection: HTTPConnection) -> None:
@@ -83,9 +83,9 @@ def check_parameters(connection: HTTPConnection) -> None:
         raise HttpError(400, problem) from None
     for name, value in (*connection.path_params.items(), *query):
         if not (is_storable(name) and is_storable(str(value))):
-            what = "a parameter contains a character that cannot be stored"
+            message = "a parameter contains a character that cannot be stored"
             received, accepted = ascii(value)[:80], "Unicode without NUL"
-            raise HttpError(400, InputError(what, where=name[:80], received=received, accepted=accepted))
+            raise HttpError(400, InputError(message, where=name[:80], received=received, accepted=accepted))
 
 
 def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()) -> InputError:

@@ -40,7 +40,7 @@ def router_for(context: ServiceContext) -> APIRouter:
     @router.get("/healthz")
     async def healthz() -> Response:
         """Report liveness. It fails only if restarting the process helps."""
-        if ended := context.health.ended():
+        if ended := context.health.list_ended_parts():
             return JSONResponse({"status": "ended", "parts": ended}, 503, NO_STORE)
         return JSONResponse({"status": "alive"}, headers=NO_STORE)
 

@@ -46,12 +46,12 @@ def problem_title(kind: type[TidingsError]) -> str:
 
 def list_problem_types() -> list[type[TidingsError]]:
     """Return all error classes that this process has imported, by name."""
-    found, waiting = set[type[TidingsError]](), [TidingsError]
+    types, waiting = set[type[TidingsError]](), [TidingsError]
     while waiting:
         kind = waiting.pop()
-        found.add(kind)
+        types.add(kind)
         waiting += kind.__subclasses__()
-    return sorted((kind for kind in found if not kind.__name__.startswith("_")), key=problem_name)
+    return sorted((kind for kind in types if not kind.__name__.startswith("_")), key=problem_name)
 
 
 class HttpError(Exception):

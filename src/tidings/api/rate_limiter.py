@@ -28,7 +28,7 @@ CHARGED_PARTS = 50
 
 @dataclass(frozen=True, slots=True)
 class RateLimitState:
-    """What a caller has left: requests, and seconds until there is one more."""
+    """Remaining requests of a caller, and seconds until it has one more."""
 
     requests: int
     seconds: int
@@ -56,39 +56,39 @@ class RateLimiter:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = Lock()
 
-    def take(self, who: str) -> RateLimitState:
+    def take(self, caller: str) -> RateLimitState:
         """Take a request out of a caller's bucket, if there is one in it."""
         with self._lock:
             now = self._clock()
-            level = self._level(who, now)
+            level = self._level(caller, now)
             is_allowed = level >= 1
             level -= is_allowed
-            self._buckets[who] = level, now
-            self._buckets.move_to_end(who)
+            self._buckets[caller] = level, now
+            self._buckets.move_to_end(caller)
             if len(self._buckets) > self._most:
                 self._buckets.popitem(last=False)
         return self._left(level, is_allowed)
 
-    def charge(self, who: str, requests: int) -> None:
+    def charge(self, caller: str, requests: int) -> None:
         """Charge more than the bucket holds if need be: later requests wait until it is refilled."""
         with self._lock:
             now = self._clock()
-            self._buckets[who] = max(self._level(who, now) - requests, -float(self._burst)), now
+            self._buckets[caller] = max(self._level(caller, now) - requests, -float(self._burst)), now
 
-    def look(self, who: str) -> RateLimitState:
+    def look(self, caller: str) -> RateLimitState:
         """Return the state of a caller's bucket without taking a request."""
         with self._lock:
-            level = self._level(who, self._clock())
+            level = self._level(caller, self._clock())
         return self._left(level, level >= 1)
 
-    def _level(self, who: str, now: float) -> float:
-        level, since = self._buckets.get(who, (float(self._burst), now))
+    def _level(self, caller: str, now: float) -> float:
+        level, since = self._buckets.get(caller, (float(self._burst), now))
         passed = max(0.0, now - since)  # a wall clock may be set back
         return min(float(self._burst), level + passed * self._a_minute / 60)
 
     def _left(self, level: float, is_allowed: bool) -> RateLimitState:
-        more = max(1, math.floor(level) + 1) - level
-        return RateLimitState(max(0, int(level)), math.ceil(more * 60 / self._a_minute), is_allowed)
+        missing = max(1, math.floor(level) + 1) - level
+        return RateLimitState(max(0, int(level)), math.ceil(missing * 60 / self._a_minute), is_allowed)
 
     def headers(self, left: RateLimitState) -> dict[str, str]:
         """Return the headers of each response (draft-ietf-httpapi-ratelimit-headers)."""

@@ -28,7 +28,7 @@ MAX_REQUEST_BYTES = 1_000_000
 """Bytes of a request that a model is built from, where the application has no other limit."""
 
 BODY_SECONDS = 30.0
-"""Time limit for any body. A client that pauses for a minute has gone, or is an attacker."""
+"""Time limit for any body. A client that pauses for a minute has disconnected, or is an attacker."""
 
 MIN_BYTES_PER_SECOND = 8_000
 """A body that arrives at this rate may take longer. One byte every few seconds would hold memory for days."""
@@ -76,7 +76,7 @@ def hint_json_lines(body: bytes) -> str | None:
 async def read_body(
     request: Request, most: int, reserve: Callable[[int], None] = lambda size: None, hint: str | None = None
 ) -> bytes:
-    """Read a body of at most so many bytes; a larger one is refused with the hint, and not read further.
+    """Read a body up to a size limit; a larger one is refused with the hint, and not read further.
 
     `reserve` is called with the size of each chunk before the next one is read.
     """
@@ -121,9 +121,9 @@ def _refuse_encoded(encoding: str) -> None:
     """Refuse compressed bodies: a small one may expand a thousandfold, or be published compressed."""
     if encoding.strip().lower() not in ("", "identity"):
         hint = "send the body uncompressed, without Content-Encoding"
-        what, received = "encoded bodies are not supported", encoding[:80]
+        message, received = "encoded bodies are not supported", encoding[:80]
         raise HttpError(
-            415, UnsupportedEncoding(what, where="Content-Encoding", received=received, hint=hint)
+            415, UnsupportedEncoding(message, where="Content-Encoding", received=received, hint=hint)
         )
 
 

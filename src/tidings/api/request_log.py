@@ -55,11 +55,11 @@ class RequestLogMiddleware:
             with self._metrics.clients.labels("websocket").track_inprogress(), _context(scope):
                 await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._observed(scope, receive, send)
+            await self._call_logged(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    async def _observed(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _call_logged(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[_NOTED] = {}
         began, answer = perf_counter(), ResponseRecord(send, self._metrics)
         with _context(scope) as id, _span(scope), answer:
@@ -119,8 +119,8 @@ class _context(ExitStack):
 
     def __init__(self, scope: Scope) -> None:
         super().__init__()
-        given = next((value for name, value in scope["headers"] if name == REQUEST_ID), b"")
-        self._id = given if _GOOD_ID.fullmatch(given) else uuid4().hex[:16].encode()
+        received = next((value for name, value in scope["headers"] if name == REQUEST_ID), b"")
+        self._id = received if _GOOD_ID.fullmatch(received) else uuid4().hex[:16].encode()
 
     def __enter__(self) -> bytes:  # type: ignore[override]
         self.enter_context(logs.bind_fields(request=self._id.decode()))

@@ -97,21 +97,21 @@ class ProblemRoute(APIRoute):
         answer = self.handler()
 
         async def answered(request: Request) -> Response:
-            asked = LimitedRequest(request.scope, request.receive)
-            _current_request.set(asked)
+            limited = LimitedRequest(request.scope, request.receive)
+            _current_request.set(limited)
             try:
                 self.check(request)
-                response = await answer(asked)
+                response = await answer(limited)
             except (HttpError, RequestValidationError, TidingsError, HTTPException) as error:
-                problem, status = self._problem(error, asked)
+                problem, status = self._problem(error, limited)
                 response = self.wrong(problem, status)
                 response.headers.update(retry_after_headers(problem))
-            response.headers.update(getattr(asked.state, "headers", {}))
+            response.headers.update(getattr(limited.state, "headers", {}))
             return response
 
         return answered
 
-    def _problem(self, error: Exception, asked: Request) -> tuple[TidingsError, int]:
+    def _problem(self, error: Exception, request: Request) -> tuple[TidingsError, int]:
         """Return the error and its status. FastAPI wraps errors of reading a body in its own."""
         if isinstance(error, HTTPException):
             if not isinstance(error.__cause__, HttpError):
@@ -121,7 +121,7 @@ class ProblemRoute(APIRoute):
             return error.problem, error.status
         if isinstance(error, RequestValidationError):
             if isinstance(error.body, bytes):  # not declared as JSON: FastAPI parses the others
-                return build_media_type_error(error.body, asked.headers.get("content-type", "")), 415
+                return build_media_type_error(error.body, request.headers.get("content-type", "")), 415
             is_body = error.errors()[0]["loc"][0] == "body"
             return parameter_problem(error, self._members()), 422 if is_body else 400
         if isinstance(error, TidingsError):
@@ -147,9 +147,9 @@ def problem_response(problem: TidingsError, status: int | None = None) -> Respon
     headers = HEADERS.get(fitting, {}) | retry_after_headers(problem)
     if isinstance(problem, UnsupportedEncoding):
         headers["Accept-Encoding"] = "identity"
-    asked = _current_request.get()
-    told = problem_details.problem_members(problem, fitting, asked.url.path if asked else None)
-    return JSONResponse(told, fitting, headers, media_type=problem_details.MEDIA_TYPE)
+    request = _current_request.get()
+    members = problem_details.problem_members(problem, fitting, request.url.path if request else None)
+    return JSONResponse(members, fitting, headers, media_type=problem_details.MEDIA_TYPE)
 
 
 def retry_after_headers(problem: TidingsError) -> dict[str, str]:
@@ -202,7 +202,7 @@ async def handle_server_error(request: Request, _: Exception) -> Response:
 
 
 def _allowed_methods(request: Request) -> str:
-    """Return all methods of an address. The error itself knows only those of one route."""
+    """Return all methods of an address. The error itself has only those of one route."""
     routes = request.app.routes
     allowed = [method for method in METHODS if _has_method(routes, {**request.scope, "method": method})]
     return ", ".join(["HEAD", *allowed] if "GET" in allowed else allowed)
@@ -225,8 +225,8 @@ Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
 def join_routers(into: FastAPI | APIRouter, *routers: APIRouter) -> None:
     """Add the routes and lifespans of routers unchanged.
 
-    `include_router` would build each route again with what the outer router adds, and look up each request in a tree
-    of routers. Our routers declare everything themselves, so a flat list is enough.
+    `include_router` would build each route again with the additions of the outer router, and look up each request in a
+    tree of routers. Our routers declare everything themselves, so a flat list is enough.
     """
     outer = into.router if isinstance(into, FastAPI) else into
     for router in routers:

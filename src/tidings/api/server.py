@@ -30,7 +30,7 @@ GRACE = 5
 """Seconds that requests have to finish during a shutdown."""
 
 SEND_TIMEOUT_SECONDS = 60.0
-"""Seconds for which a client may acknowledge nothing of what is written to it."""
+"""Seconds for which a client may leave all written data unacknowledged."""
 
 MAX_OPEN_FILES = 65_536
 MAX_MESSAGE_BYTES = 65_536
@@ -91,7 +91,7 @@ class Server(uvicorn.Server):
 
     @property
     def requests_in_progress(self) -> int:
-        """How many requests are in progress."""
+        """Number of requests in progress."""
         return len(self.server_state.tasks)
 
     @property
@@ -146,10 +146,10 @@ def allow_many_files() -> int:
     Each client is an open file, and shells allow only 1,024.
     """
     soft, hard = process_limits.getrlimit(process_limits.RLIMIT_NOFILE)
-    wanted = MAX_OPEN_FILES if hard == process_limits.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
-    if soft != process_limits.RLIM_INFINITY and soft < wanted:
-        process_limits.setrlimit(process_limits.RLIMIT_NOFILE, (wanted, hard))
-        return wanted
+    limit = MAX_OPEN_FILES if hard == process_limits.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    if soft != process_limits.RLIM_INFINITY and soft < limit:
+        process_limits.setrlimit(process_limits.RLIMIT_NOFILE, (limit, hard))
+        return limit
     return soft
 
 

@@ -21,9 +21,9 @@ MAX_WAITING_WRITES = 20_000
 """Waiting requests that only write to the store: each is short."""
 
 
-def build_overload_error(what: str) -> HttpError:
+def build_overload_error(plural: str) -> HttpError:
     """Build the answer for a request that cannot even wait."""
-    return HttpError(503, TidingsError(f"too many {what} are waiting", hint="try again in a moment"))
+    return HttpError(503, TidingsError(f"too many {plural} are waiting", hint="try again in a moment"))
 
 
 class WriteLimiter:
@@ -34,19 +34,19 @@ class WriteLimiter:
     """
 
     def __init__(
-        self, threads: int = WRITE_THREADS, max_queue: int = WRITE_QUEUE, what: str = "registrations"
+        self, threads: int = WRITE_THREADS, max_queue: int = WRITE_QUEUE, label: str = "registrations"
     ) -> None:
-        self._limiter, self._max_queue, self._what = anyio.CapacityLimiter(threads), max_queue, what
+        self._limiter, self._max_queue, self._label = anyio.CapacityLimiter(threads), max_queue, label
 
     @property
     def waiting(self) -> int:
-        """How many requests wait."""
+        """Number of waiting requests."""
         return self._limiter.statistics().tasks_waiting
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run a function in a thread when one is free; raise 503 if too many wait."""
         if self.waiting >= self._max_queue:
-            raise build_overload_error(self._what)
+            raise build_overload_error(self._label)
         return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
 
@@ -56,7 +56,7 @@ _current_limiter: ContextVar[WriteLimiter] = ContextVar("write_limiter")
 def bind_write_limiter(app: FastAPI) -> None:
     """Use the application's limiter for the writes of the current request."""
     if not hasattr(app.state, "writers"):
-        app.state.writers = WriteLimiter(max_queue=MAX_WAITING_WRITES, what="requests that write")
+        app.state.writers = WriteLimiter(max_queue=MAX_WAITING_WRITES, label="requests that write")
     _current_limiter.set(app.state.writers)
 
 

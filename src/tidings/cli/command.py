@@ -1,4 +1,4 @@
-"""How a function becomes a command: option bundles, help from its docstring, and the signals that end it.
+"""Conversion of functions to commands: option bundles, help from its docstring, and the signals that end it.
 
     def list_tokens(at: Home, out: Output) -> None: ...      # tidings token list --home ... --store ... --json
 
@@ -101,23 +101,25 @@ def expand_bundles(function: Callable[..., None]) -> Callable[..., None]:
 
 def _list_options(bundle: Any) -> Iterator[tuple[str, Any, Any]]:
     hints = get_type_hints(bundle, include_extras=True)
-    for each in fields(bundle):
-        yield each.name, hints[each.name], Parameter.empty if each.default is MISSING else each.default
+    for field in fields(bundle):
+        yield field.name, hints[field.name], Parameter.empty if field.default is MISSING else field.default
 
 
 def _format_option_help(hint: Any) -> Any:
-    for each in getattr(hint, "__metadata__", ()):
-        each.help = each.help and _colour_code(each.help)
+    for option in getattr(hint, "__metadata__", ()):
+        option.help = option.help and _colour_code(option.help)
     return hint
 
 
 def format_help(text: str | None) -> str:
     """Make help of a docstring: the summary, the examples as written, then paragraphs that flow with the terminal."""
     paragraphs = inspect.cleandoc(text or "").split("\n\n")
-    examples = [each for each in paragraphs if each.startswith(("Example", "[dim]Example"))]
-    summary, *rest = [_colour_code(each.replace("\n", " ")) for each in paragraphs if each not in examples]
-    shown = [re.sub(r"^Examples?:", lambda title: f"[dim]{title[0]}[/]", each) for each in examples]
-    return "\n\n".join([summary, *shown, *rest])
+    examples = [paragraph for paragraph in paragraphs if paragraph.startswith(("Example", "[dim]Example"))]
+    summary, *others = [
+        _colour_code(paragraph.replace("\n", " ")) for paragraph in paragraphs if paragraph not in examples
+    ]
+    shown = [re.sub(r"^Examples?:", lambda title: f"[dim]{title[0]}[/]", paragraph) for paragraph in examples]
+    return "\n\n".join([summary, *shown, *others])
 
 
 def _colour_code(text: str) -> str:
@@ -125,7 +127,7 @@ def _colour_code(text: str) -> str:
 
 
 CHECK_SECONDS = 1.0
-"""How often a wait for a signal checks whether one has arrived."""
+"""Interval at which a wait for a signal checks whether one has arrived."""
 
 
 class StopSignal(threading.Event):
@@ -159,7 +161,7 @@ class StopSignal(threading.Event):
         return True
 
     def exit_if_interrupted(self) -> None:
-        """End the command with the exit code of Ctrl-C, if that is what stopped it."""
+        """End the command with the exit code of Ctrl-C if a signal stopped it."""
         if self.by == signal.SIGINT:
             raise typer.Exit(INTERRUPTED)
 
@@ -172,9 +174,9 @@ def stop_on_signals(*, interrupts: bool = False) -> Iterator[StopSignal]:
     with `interrupts`, a signal raises KeyboardInterrupt in the main thread, too.
     """
     stop = StopSignal(interrupts)
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

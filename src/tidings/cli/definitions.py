@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SchemaFile = Annotated[Path, typer.Argument(metavar="FILE", help="A schema as YAML.")]
 
 
-def show_schema(at: Home, out: Output) -> None:
+def show_schema(home: Home, out: Output) -> None:
     """Print the schema in use, as YAML that `tidings schema extend` accepts.
 
     Example:
@@ -34,7 +34,7 @@ def show_schema(at: Home, out: Output) -> None:
     """
     from tidings.events.schema.files import dump
 
-    with at.open() as tidings:
+    with home.open() as tidings:
         schema = tidings.schema()
     if out.as_json:
         _print_schema_rows(schema)
@@ -44,7 +44,7 @@ def show_schema(at: Home, out: Output) -> None:
         typer.echo(dump(schema), nl=False)
 
 
-def check_schema(at: Home, out: Output, file: SchemaFile) -> None:
+def check_schema(home: Home, out: Output, file: SchemaFile) -> None:
     """Check a schema file and print the errors, or a summary of the resulting schema. Nothing is changed.
 
     Example:
@@ -56,7 +56,7 @@ def check_schema(at: Home, out: Output, file: SchemaFile) -> None:
 
     text = _read_schema_file(file)
     with _name_file(file):
-        schema, extends = _try_schema(at, text)
+        schema, extends = _try_schema(home, text)
     if out.as_json:
         _print_schema_rows(schema)
         return
@@ -65,13 +65,13 @@ def check_schema(at: Home, out: Output, file: SchemaFile) -> None:
     output.print_note(f"checked as {role}")
 
 
-def _try_schema(at: Home, text: str) -> tuple[EventSchema, bool]:
+def _try_schema(home: Home, text: str) -> tuple[EventSchema, bool]:
     """Return the schema that a file leads to, and whether it extends another one; create no store for that."""
     from tidings.events.schema.files import load_text
 
-    if not at.has_store():
+    if not home.has_store():
         return load_text(text), False
-    with at.open() as tidings:
+    with home.open() as tidings:
         return tidings.try_schema(text).schema, not tidings.schema().is_empty
 
 
@@ -85,19 +85,19 @@ def _name_file(file: Path) -> Iterator[None]:
         raise
 
 
-def extend_schema(at: Home, out: Output, file: SchemaFile) -> None:
+def extend_schema(home: Home, out: Output, file: SchemaFile) -> None:
     """Add the domains, attributes and event types of a file to the schema in use.
 
     Example:
       tidings schema extend furniture.yaml
 
-    Only extensions are accepted: what publishers and subscribers rely on cannot be removed. Adding the same file again
+    Only extensions are accepted: existing declarations cannot be removed. Adding the same file again
     changes nothing.
     """
     from tidings.events.schema.rows import summary
 
     text = _read_schema_file(file)
-    with at.open() as tidings, _name_file(file):
+    with home.open() as tidings, _name_file(file):
         extended = tidings.extend_schema(text)
     if out.as_json:
         for change in extended.changes:
@@ -136,7 +136,7 @@ ReferenceName = Annotated[str, typer.Argument(metavar="NAME", help="The name of 
 
 
 def add_reference(
-    at: Home,
+    home: Home,
     out: Output,
     name: ReferenceName,
     file: Annotated[
@@ -168,7 +168,7 @@ def add_reference(
     Events get attributes: `ref.sector = 'tech'`. Documents get elements: `//ref\\[sector = "tech"]`. The table and
     changes of its file take effect with the next batch of the stream. A table of the same name is replaced.
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         declared = tidings.add_reference(name, file, key, on, field or ())
     record = _to_reference_record(declared.reference) | {"rows": declared.rows, "adds": declared.adds}
     out.print_record(record, (name, "bold cyan"), f"{key} = {on}", _describe_reference(declared))
@@ -199,24 +199,24 @@ REFERENCES: View[Reference] = View(
 )
 
 
-def list_references(at: Home, out: Output) -> None:
+def list_references(home: Home, out: Output) -> None:
     """List the declared reference tables.
 
     Example:
       tidings reference list
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         references = tidings.references()
     out.print_records(references, REFERENCES)
 
 
-def remove_reference(at: Home, out: Output, name: ReferenceName) -> None:
+def remove_reference(home: Home, out: Output, name: ReferenceName) -> None:
     """Remove a reference table, from the next batch of the stream on.
 
     Example:
       tidings reference remove sectors
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         removed = tidings.remove_reference(name)
     out.print_removal({"name": name}, removed, "removed", "there is no such reference table")
 
@@ -231,7 +231,7 @@ reference_app = make_group(
 
 
 def load_taxonomy(
-    at: Home,
+    home: Home,
     out: Output,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="RDFS: a .ttl, .nt, .rdf, .owl or .jsonld file.")
@@ -254,7 +254,7 @@ def load_taxonomy(
     hierarchies (skos:broader) are not supported.
     """
     body, media_type = read_graph_file(file)
-    with at.open() as tidings:
+    with home.open() as tidings:
         loaded = tidings.load_taxonomy(name or file.stem, body, media_type, base)
     warnings = [warning.facts() for warning in loaded.warnings]
     out.print_record(_to_taxonomy_record(loaded) | {"warnings": warnings}, *_list_taxonomy_cells(loaded))
@@ -278,19 +278,19 @@ TAXONOMIES: View[LoadedTaxonomy] = View(
 )
 
 
-def list_taxonomies(at: Home, out: Output) -> None:
+def list_taxonomies(home: Home, out: Output) -> None:
     """List the loaded taxonomies.
 
     Example:
       tidings taxonomy list
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         taxonomies = tidings.taxonomies()
     out.print_records(taxonomies, TAXONOMIES)
 
 
 def remove_taxonomy(
-    at: Home,
+    home: Home,
     out: Output,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the taxonomy.")],
 ) -> None:
@@ -299,7 +299,7 @@ def remove_taxonomy(
     Example:
       tidings taxonomy remove academia
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         removed = tidings.remove_taxonomy(name)
     out.print_removal({"name": name}, removed, "removed", "there is no such taxonomy")
 

@@ -49,7 +49,7 @@ def serve_feed(feed: bytes, media_type: str = "application/rss+xml") -> Iterator
             self.wfile.write(feed)
 
         def log_message(self, *_: object) -> None:
-            """Log nothing: the demo prints what happens."""
+            """Log nothing: the demo prints its events."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1})
@@ -62,10 +62,10 @@ def serve_feed(feed: bytes, media_type: str = "application/rss+xml") -> Iterator
 
 
 ITEMS_WITHOUT_TERMINAL = 12
-"""How many events are published if nobody watches."""
+"""Number of events that are published without a terminal."""
 
 PACE_SECONDS = 1.5
-"""How long a person needs to read an event and its notifications."""
+"""Time that a person needs to read an event and its notifications."""
 
 ANTIQUE = {"event_type": "antiques", "price": 80, "quantity": 1, "period": "XVI"}
 
@@ -109,7 +109,7 @@ def demo(
 def _prepare(tidings: Tidings) -> None:
     _print_title("A publisher describes its auctions")
     _extend(tidings, sample_auctions.FURNITURE)
-    _print_title("People subscribe to what they want to know about")
+    _print_title("People subscribe to events that interest them")
     for wish in sample_auctions.SUBSCRIPTIONS:
         _subscribe(tidings, wish)
     _print_title("One of them mistypes")
@@ -172,7 +172,7 @@ class Auction:
             running.wait_for(1)
         self._print_new("waited for the stream")
         _print_title(f"More items, and notifications for those who asked{self.ending}")
-        self._refused()
+        self._publish_invalid_item()
         self._catalogue(running)
         self._feed(running)
         try:
@@ -205,7 +205,7 @@ class Auction:
         running.wait_for(self.tidings.store.journal.head())
         self._print_new("an item of a feed")
 
-    def _refused(self) -> None:
+    def _publish_invalid_item(self) -> None:
         """Publish an item without an attribute that furniture needs: the paper's e2."""
         output.print_line(("an item without a category", "bold"))
         try:
@@ -216,11 +216,14 @@ class Auction:
     def _print_new(self, after: str) -> None:
         """Print the notifications of everybody since the last time."""
         new = 0
-        for who, sequence in self.sequences.items():
-            for one in self.tidings.notifications(who, after=sequence):
-                self.sequences[who] = one.sequence
+        for subscriber, sequence in self.sequences.items():
+            for notification in self.tidings.notifications(subscriber, after=sequence):
+                self.sequences[subscriber] = notification.sequence
                 new += 1
-                name, reason = (f"{who} #{one.sequence}", COLOURS[who]), format_reasons(one.because)
+                name, reason = (
+                    (f"{subscriber} #{notification.sequence}", COLOURS[subscriber]),
+                    format_reasons(notification.because),
+                )
                 output.print_line("   ", name, reason, (after, "dim"))
         if not new:
             output.print_line("   ", ("no subscription matches", "dim"))

@@ -32,13 +32,13 @@ DestinationId = Annotated[str, typer.Argument(metavar="ID", help="The id of the 
 
 
 @contextmanager
-def _open_destinations(at: Home) -> Iterator[Destinations]:
+def _open_destinations(home: Home) -> Iterator[Destinations]:
     """Open the destinations of a home folder, with the delivery policy of its settings."""
     from tidings.operations.settings_sources import load_settings
     from tidings.service.delivery import build_delivery_policy, open_destinations
 
-    settings = load_settings({"home": at.home}).settings
-    with at.open() as tidings:
+    settings = load_settings({"home": home.home}).settings
+    with home.open() as tidings:
         destinations = open_destinations(tidings.store, build_delivery_policy(settings))
         try:
             yield destinations
@@ -47,7 +47,7 @@ def _open_destinations(at: Home) -> Iterator[Destinations]:
 
 
 def add(
-    at: Home,
+    home: Home,
     out: Output,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="`webhook`, `apprise` or `kafka`.")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The address to deliver to.")],
@@ -68,10 +68,10 @@ def add(
     mail and chat. Targets on this machine and in private networks are refused, unless the setting
     `delivery.private_callbacks` allows them.
     """
-    with _open_destinations(at) as destinations:
+    with _open_destinations(home) as destinations:
         owner = resolve_subscriber(destinations.store, subscriber, out)
         added = destinations.add(owner, kind, target, subscription, name)
-        shown = destinations.shown(added)
+        shown = destinations.mask_target(added)
     scope = f"of {added.subscription}" if added.subscription else "of all subscriptions"
     record = _to_record(added, shown) | {"secret": added.secret}
     out.print_record(record, (added.id, "bold cyan"), added.subscriber, added.kind, shown, scope)
@@ -128,7 +128,7 @@ DESTINATIONS: View[ListedDestination] = View(
 )
 
 
-def list_destinations(at: Home, out: Output, subscriber: SubscriberFilter = None) -> None:
+def list_destinations(home: Home, out: Output, subscriber: SubscriberFilter = None) -> None:
     """List destinations with the state of their deliveries, without secrets.
 
     Example:
@@ -136,40 +136,40 @@ def list_destinations(at: Home, out: Output, subscriber: SubscriberFilter = None
     """
     from tidings.delivery.sql.destination_store import Health
 
-    with _open_destinations(at) as destinations:
+    with _open_destinations(home) as destinations:
         store = destinations.store
         stored = store.destinations.list(subscriber and find_subscriber(store, subscriber, out))
-        health = store.destinations.health_of([each.id for each in stored])
+        health = store.destinations.health_of([destination.id for destination in stored])
         listed = [
             ListedDestination(
-                each,
-                destinations.shown(each),
-                health.get(each.id, Health()),
-                store.dead_deliveries.count(each.id),
+                destination,
+                destinations.mask_target(destination),
+                health.get(destination.id, Health()),
+                store.dead_deliveries.count(destination.id),
             )
-            for each in stored
+            for destination in stored
         ]
     out.print_records(listed, DESTINATIONS)
 
 
-def remove(at: Home, out: Output, id: DestinationId) -> None:
+def remove(home: Home, out: Output, id: DestinationId) -> None:
     """Remove a destination and its dead letters.
 
     Example:
       tidings destination remove d-3c9a71f0
     """
-    with _open_destinations(at) as destinations:
+    with _open_destinations(home) as destinations:
         removed = destinations.store.destinations.remove(id)
     out.print_removal({"id": id}, removed, "removed", "there is no such destination")
 
 
-def test(at: Home, out: Output, id: DestinationId) -> None:
+def test(home: Home, out: Output, id: DestinationId) -> None:
     """Send a sample to a destination now, and print the response.
 
     Example:
       tidings destination test d-3c9a71f0
     """
-    with _open_destinations(at) as destinations:
+    with _open_destinations(home) as destinations:
         tested = destinations.test(destinations.find(id))
     outcome = f"accepted in {tested.seconds:.2f} s" if tested.taken else str(tested.problem)
     status = [f"status {tested.status}"] if tested.taken and tested.status else []
@@ -184,32 +184,32 @@ def test(at: Home, out: Output, id: DestinationId) -> None:
         raise typer.Exit(1)
 
 
-def pause(at: Home, out: Output, id: DestinationId) -> None:
+def pause(home: Home, out: Output, id: DestinationId) -> None:
     """Stop delivering to a destination until you resume it. Nothing is lost meanwhile.
 
     Example:
       tidings destination pause d-3c9a71f0
     """
-    with _open_destinations(at) as destinations:
+    with _open_destinations(home) as destinations:
         destinations.find(id)
         destinations.store.destinations.pause(id)
     out.print_record({"id": id, "state": "paused"}, (id, "bold cyan"), "paused")
 
 
-def resume(at: Home, out: Output, id: DestinationId) -> None:
+def resume(home: Home, out: Output, id: DestinationId) -> None:
     """Resume a destination that was paused, or that was disabled because its receiver answered 410.
 
     Example:
       tidings destination resume d-3c9a71f0
     """
-    with _open_destinations(at) as destinations:
+    with _open_destinations(home) as destinations:
         destinations.find(id)
         destinations.store.destinations.resume(id)
     out.print_record({"id": id, "state": "active"}, (id, "bold cyan"), "active")
 
 
 def rotate(
-    at: Home,
+    home: Home,
     out: Output,
     id: DestinationId,
     drop: Annotated[
@@ -222,7 +222,7 @@ def rotate(
       tidings destination rotate d-3c9a71f0
       tidings destination rotate d-3c9a71f0 --drop
     """
-    with _open_destinations(at) as destinations:
+    with _open_destinations(home) as destinations:
         if drop:
             destinations.find(id)
             destinations.store.destinations.drop_old_secret(id)
@@ -254,7 +254,7 @@ LETTERS: View[DeadDelivery] = View(
 
 
 def list_dead_letters(
-    at: Home,
+    home: Home,
     out: Output,
     id: DestinationId,
     after: AfterOption = 0,
@@ -267,14 +267,14 @@ def list_dead_letters(
     Example:
       tidings destination dead-letters d-3c9a71f0
     """
-    with _open_destinations(at) as destinations:
+    with _open_destinations(home) as destinations:
         destinations.find(id)
         dead = destinations.store.dead_deliveries.list(id, after, limit)
     out.print_records(dead, LETTERS)
 
 
 def replay(
-    at: Home,
+    home: Home,
     out: Output,
     id: DestinationId,
     number: Annotated[
@@ -288,7 +288,7 @@ def replay(
       tidings destination replay d-3c9a71f0
       tidings destination replay d-3c9a71f0 17
     """
-    with _open_destinations(at) as destinations:
+    with _open_destinations(home) as destinations:
         destinations.find(id)
         count = destinations.store.dead_deliveries.replay(id, number)
     missing = number is not None and not count

@@ -32,7 +32,7 @@ HIDDEN_FIELDS = ("number", "in_private_network", "callback", "secret", "skips", 
 
 @dataclass(frozen=True)
 class PollOptions:
-    """How feeds are fetched, and where hubs push them."""
+    """Options for fetching feeds, and the address to which hubs push them."""
 
     contact: ContactOption = None
     public_url: Annotated[
@@ -46,7 +46,7 @@ class PollOptions:
     ] = None
 
     @contextmanager
-    def open_poller(self, at: Home) -> Iterator[Poller]:
+    def open_poller(self, home: Home) -> Iterator[Poller]:
         """Open the poller of a home folder."""
         from tidings.feeds.inbound.feed_client import FetchPolicy
         from tidings.feeds.inbound.poller import Poller
@@ -55,11 +55,11 @@ class PollOptions:
         if self.public_url is not None:
             split_host(self.public_url)
         policy = FetchPolicy(contact=self.contact)
-        with at.open() as tidings, Poller(tidings.store, policy, public_url=self.public_url) as poller:
+        with home.open() as tidings, Poller(tidings.store, policy, public_url=self.public_url) as poller:
             yield poller
 
 
-def add(polling: PollOptions, at: Home, out: Output, url: FeedUrl) -> None:
+def add(polling: PollOptions, home: Home, out: Output, url: FeedUrl) -> None:
     """Add a feed: it is fetched now, its items are published, and it is polled from now on.
 
     Examples:
@@ -70,7 +70,7 @@ def add(polling: PollOptions, at: Home, out: Output, url: FeedUrl) -> None:
     A feed that cannot be read is refused. `tidings feed poll --follow` or `tidings serve` polls it later. An address in
     a private network is accepted here because you have typed it; redirects and links to private addresses are not.
     """
-    with polling.open_poller(at) as poller, output.show_spinner("fetching ..."):
+    with polling.open_poller(home) as poller, output.show_spinner("fetching ..."):
         result = poller.add(url)
     _print_poll(result, out)
     exit_if_rejects(result.problem is not None)
@@ -101,19 +101,19 @@ FEEDS: View[PolledFeed] = View(
 )
 
 
-def list_feeds(at: Home, out: Output) -> None:
+def list_feeds(home: Home, out: Output) -> None:
     """List the polled feeds, with their next polls and errors.
 
     Example:
       tidings feed list
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         feeds = tidings.store.polled_feeds.load()
     out.print_records(feeds, FEEDS)
 
 
-def remove(at: Home, out: Output, url: FeedUrl) -> None:
-    """Stop polling a feed. What was published stays published.
+def remove(home: Home, out: Output, url: FeedUrl) -> None:
+    """Stop polling a feed. Published items stay published.
 
     Example:
       tidings feed remove https://example.org/feed.xml
@@ -121,14 +121,14 @@ def remove(at: Home, out: Output, url: FeedUrl) -> None:
     from tidings.feeds.inbound.feed_client import split_login
 
     url, _ = split_login(url)
-    with at.open() as tidings:
+    with home.open() as tidings:
         removed = tidings.store.polled_feeds.remove(url)
     out.print_removal({"url": url}, removed, "removed", "there is no such feed")
 
 
 def poll(
     polling: PollOptions,
-    at: Home,
+    home: Home,
     out: Output,
     follow: Annotated[
         bool,
@@ -143,7 +143,7 @@ def poll(
 
     A feed that cannot be read is polled again later; `tidings feed list` shows the error.
     """
-    with polling.open_poller(at) as poller:
+    with polling.open_poller(home) as poller:
         if follow:
             _follow(poller, out)
             return
@@ -154,7 +154,7 @@ def poll(
 
 
 def _follow(poller: Poller, out: Output) -> None:
-    """Poll until a signal. Polls run in threads of their own, so an interruption cuts none of them in half."""
+    """Poll until a signal. Polls run in separate threads, so an interruption does not abort them halfway."""
     out.print_note("polling feeds; Ctrl-C stops it")
     with stop_on_signals(interrupts=True) as stop:
         try:
@@ -215,7 +215,7 @@ MADE_ELSEWHERE = (
 
 
 def feeds(
-    at: Home,
+    home: Home,
     out: Output,
     subscriber: SubscriberOption,
     revoke: Annotated[
@@ -233,15 +233,15 @@ def feeds(
       tidings feeds --as cy
       tidings feeds --as cy --revoke s-21bd0c4e
 
-    Everybody who knows an address can read the feed: treat it as a password. Feed readers need a running
+    Anyone with an address can read the feed: treat it as a password. Feed readers need a running
     `tidings serve`. An address without an ending offers the format that the reader asks for; with `.atom`, `.rss`,
     `.rdf` or `.json` it has that format.
     """
     from tidings.feeds.outbound.personal_feeds import list_locations, locate_feed, renew_location
     from tidings.operations.settings_sources import load_settings
 
-    reached = public_url or load_settings({"home": at.home}).settings.reached_at()
-    with at.open() as tidings:
+    reached = public_url or load_settings({"home": home.home}).settings.reached_at()
+    with home.open() as tidings:
         subscriber = find_subscriber(tidings.store, subscriber, out)
         personal = tidings.feeds_at(reached)
         for id in revoke or ():

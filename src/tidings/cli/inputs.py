@@ -34,40 +34,40 @@ class InputLine:
     body: bytes
 
 
-def is_line_input(what: str) -> bool:
+def is_line_input(source: str) -> bool:
     """Return whether the input is read line by line."""
-    return what == "-" or what.endswith(LINE_SUFFIXES + COMPRESSED_SUFFIXES)
+    return source == "-" or source.endswith(LINE_SUFFIXES + COMPRESSED_SUFFIXES)
 
 
-def read_one(what: str) -> tuple[bytes, str]:
+def read_one(source: str) -> tuple[bytes, str]:
     """Read one publication, from the argument itself or from a file; return its bytes and its media type."""
     from tidings.kinds import find_media_type
 
-    if what.lstrip()[:1] in ("{", "[", '"', "<"):
-        return what.encode("utf-8", "surrogateescape"), XML if what.lstrip()[:1] == "<" else JSON
+    if source.lstrip()[:1] in ("{", "[", '"', "<"):
+        return source.encode("utf-8", "surrogateescape"), XML if source.lstrip()[:1] == "<" else JSON
 
-    path = _find_file(what)
+    path = _find_file(source)
     media_type = find_media_type(path.name)
     if media_type is None:
-        raise InputError(f"the media type of '{what}' is unknown", accepted=ACCEPTED)
+        raise InputError(f"the media type of '{source}' is unknown", accepted=ACCEPTED)
     return path.read_bytes(), media_type
 
 
 def read_line_batches(
-    what: str, accepted: str = ACCEPTED, damaged: str = DAMAGED
+    source: str, accepted: str = ACCEPTED, damaged: str = DAMAGED
 ) -> Iterator[list[InputLine]]:
     """Read lines of a file or of standard input, in batches as they arrive; empty lines are counted and skipped.
 
     `accepted` and `damaged` are parts of the errors for a file that is missing or damaged.
     """
-    if what == "-":
+    if source == "-":
         yield from _read_batches("standard input", sys.stdin.buffer)
-    elif what.endswith(COMPRESSED_SUFFIXES):
-        with gzip.open(_find_file(what, accepted)) as stream:
-            yield from _stop_at_damage(what, damaged, _read_batches(what, stream))
+    elif source.endswith(COMPRESSED_SUFFIXES):
+        with gzip.open(_find_file(source, accepted)) as stream:
+            yield from _stop_at_damage(source, damaged, _read_batches(source, stream))
     else:
-        with _find_file(what, accepted).open("rb") as stream:
-            yield from _read_batches(what, stream)
+        with _find_file(source, accepted).open("rb") as stream:
+            yield from _read_batches(source, stream)
 
 
 def _stop_at_damage(name: str, damaged: str, batches: Iterator[list[InputLine]]) -> Iterator[list[InputLine]]:
@@ -79,27 +79,27 @@ def _stop_at_damage(name: str, damaged: str, batches: Iterator[list[InputLine]])
 
 
 def _read_batches(name: str, stream: BinaryIO | gzip.GzipFile) -> Iterator[list[InputLine]]:
-    number, rest = 0, b""
-    while chunk := stream.read1(CHUNK):  # type: ignore[union-attr]  # what is available now: do not wait for a slow producer
-        *lines, rest = (rest + chunk).split(b"\n")
+    number, incomplete = 0, b""
+    while chunk := stream.read1(CHUNK):  # type: ignore[union-attr]  # returns the available bytes: do not wait for a slow producer
+        *lines, incomplete = (incomplete + chunk).split(b"\n")
         yield _number_lines(name, lines, number)
         number += len(lines)
-        if len(rest) > LONGEST_LINE:
+        if len(incomplete) > LONGEST_LINE:
             raise InputError(
                 f"a line of more than {LONGEST_LINE >> 20} MB", where=f"{name}, line {number + 1}"
             )
-    yield _number_lines(name, [rest], number)
+    yield _number_lines(name, [incomplete], number)
 
 
-def _number_lines(name: str, lines: list[bytes], before: int) -> list[InputLine]:
-    numbered = enumerate(lines, before + 1)
+def _number_lines(name: str, lines: list[bytes], lines_before: int) -> list[InputLine]:
+    numbered = enumerate(lines, lines_before + 1)
     return [InputLine(f"{name}, line {number}", line) for number, line in numbered if line.strip()]
 
 
-def _find_file(what: str, accepted: str = ACCEPTED) -> Path:
-    path = Path(what)
+def _find_file(source: str, accepted: str = ACCEPTED) -> Path:
+    path = Path(source)
     if not path.is_file():
-        raise InputError(f"no file '{what}'", accepted=accepted)
+        raise InputError(f"no file '{source}'", accepted=accepted)
     return path
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidings.spark.batch.spark_table import Table
 
 MAX_SHOWN = 5
-"""How many rejects are printed if no file lists them."""
+"""Maximum number of rejects that are printed without a file for them."""
 
 MIN_RATED = 10_000
 """The least number of events or subscriptions for a rate: with fewer, the start of Spark takes most of the time."""
@@ -89,10 +89,10 @@ class TableOptions:
 
     def refuse(self, options: Mapping[str, object]) -> None:
         """Refuse options that only the reader of publication files has."""
-        given = [name for name, value in options.items() if value is not None]
-        if given:
+        names = [name for name, value in options.items() if value is not None]
+        if names:
             raise InputError(
-                f"{given[0]} does not apply to tables that Spark reads",
+                f"{names[0]} does not apply to tables that Spark reads",
                 hint="join tables with Spark first; the index travels with the job",
             )
 
@@ -118,10 +118,10 @@ class TableOptions:
 
     def find_given(self, *names: str) -> str | None:
         """Return the first option that was given, of those with these names or of all."""
-        given = (each.name for each in fields(self) if getattr(self, each.name))
-        found = next((name for name in given if not names or name in names), None)
+        given_names = (each.name for each in fields(self) if getattr(self, each.name))
+        option = next((option for option in given_names if not names or option in names), None)
         renamed = {"write_format": "out_format"}
-        return found and "--" + renamed.get(found, found).replace("_", "-")
+        return option and "--" + renamed.get(option, option).replace("_", "-")
 
 
 def match(
@@ -144,7 +144,7 @@ def match(
     ],
     out: Annotated[str, typer.Option(metavar="FOLDER", help="The result, as Parquet; or `table:NAME`.")],
     rejects: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file that lists what was refused, with reasons.")
+        Path | None, typer.Option(metavar="FILE", help="A file for the rejects, with reasons.")
     ] = None,
     id: Annotated[
         str, typer.Option("--id", metavar="FIELD", help="The field that contains the id of an event.")
@@ -330,8 +330,8 @@ class ProgressBar:
 def _describe_index(built: job.IndexBuilt) -> str:
     segments = plural(built.segments, "segment")
     subscriptions = plural(built.subscriptions, "subscription")
-    each = f" ({built.bytes_each:.0f} bytes each)" if built.subscriptions >= MIN_RATED else ""
-    return f"{subscriptions} -> {segments} in {built.seconds:.1f} s{each}"
+    size = f" ({built.bytes_each:.0f} bytes each)" if built.subscriptions >= MIN_RATED else ""
+    return f"{subscriptions} -> {segments} in {built.seconds:.1f} s{size}"
 
 
 def _describe_counts(events: int, seconds: float, matches: int, rejects: int) -> str:
@@ -356,7 +356,7 @@ def _print_summary(summary: job.BatchSummary, rejects: Path | None, out: Output)
     if out.as_json:
         return
     if rejects is not None and summary.rejects:
-        output.print_line(f"{rejects} lists what was refused", stderr=True)
+        output.print_line(f"{rejects} lists the rejects", stderr=True)
         return
     for reject in summary.examples[:MAX_SHOWN]:
         output.print_refusal(f"{reject.what} {reject.id}", reject.reason, reject.facts.get("hint"))

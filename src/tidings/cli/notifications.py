@@ -41,7 +41,7 @@ RUNNING = "is `tidings run` or `tidings serve` running?"
 
 
 def notifications(
-    at: Home,
+    home: Home,
     out: Output,
     subscriber: SubscriberOption,
     after: AfterOption = 0,
@@ -66,14 +66,14 @@ def notifications(
         raise InputError(
             "--unread and --after exclude each other", where="--unread", received=f"--after {after}"
         )
-    with at.open() as tidings:
+    with home.open() as tidings:
         subscriber = find_subscriber(tidings.store, subscriber, out)
         after = tidings.store.acknowledgements.cursor(subscriber).acknowledged if unread else after
         has_rules = tidings.store.metadata.has_rules(subscriber)
-        known = has_rules or bool(tidings.subscriptions(subscriber))
+        is_known = has_rules or bool(tidings.subscriptions(subscriber))
         last = tidings.store.notifications.last_sequence(subscriber)
         _check_not_ahead(after, last)
-        if follow and not (known or last):
+        if follow and not (is_known or last):
             out.print_note(f"no subscriptions for {subscriber} yet; waiting")
         source = (
             tidings.follow(subscriber, after)
@@ -89,13 +89,13 @@ def notifications(
         if ack and not follow:
             tidings.store.acknowledgements.acknowledge(subscriber, shown)
         deferred = tidings.deferred(subscriber)
-        has_sources = not known and bool(tidings.store.object_sources.load())
+        has_sources = not is_known and bool(tidings.store.object_sources.load())
     if deferred.count:
         out.print_note(f"deferred: {plural(deferred.count, 'notification')}, the first until {deferred.due}")
     elif not shown and last:
         out.print_note(f"nothing new for {subscriber}; the last number is {last}")
     elif not shown:
-        out.print_note(f"nothing for {subscriber} yet; {_explain_none(known, has_rules, has_sources)}")
+        out.print_note(f"nothing for {subscriber} yet; {_explain_none(is_known, has_rules, has_sources)}")
 
 
 def _check_not_ahead(after: int, last: int) -> None:
@@ -108,10 +108,10 @@ def _check_not_ahead(after: int, last: int) -> None:
         )
 
 
-def _explain_none(known: bool, has_rules: bool, has_sources: bool) -> str:
+def _explain_none(is_known: bool, has_rules: bool, has_sources: bool) -> str:
     if has_sources:
         return "no reported change concerns this subscriber: tidings model notify"
-    if not known:
+    if not is_known:
         return "there are no subscriptions for that name"
     return "no resource has entered the results of the rules" if has_rules else RUNNING
 
@@ -163,7 +163,7 @@ def _to_record(notification: Notification) -> dict[str, Any]:
 
 
 def quiet(
-    at: Home,
+    home: Home,
     out: Output,
     subscriber: SubscriberOption,
     hours: Annotated[
@@ -187,13 +187,13 @@ def quiet(
     from tidings.delivery.quiet_hours import parse_quiet_hours
 
     changes = hours is not None or off
-    with at.open() as tidings:
+    with home.open() as tidings:
         subscriber = (resolve_subscriber if changes else find_subscriber)(tidings.store, subscriber, out)
         if changes:
-            wanted = None if off else parse_quiet_hours(subscriber, *_split_hours(hours), _require_zone(zone))
-            tidings.store.preferences.set_quiet(subscriber, wanted)
-            tidings.store.delivery_cursors.rouse(subscriber)
-        quiet_hours = tidings.store.preferences.quiet(subscriber)
+            parsed = None if off else parse_quiet_hours(subscriber, *_split_hours(hours), _require_zone(zone))
+            tidings.store.preferences.set_quiet(subscriber, parsed)
+            tidings.store.delivery_cursors.wake_subscriber(subscriber)
+        quiet_hours = tidings.store.preferences.read_quiet_hours(subscriber)
     _print_quiet_hours(subscriber, quiet_hours, out)
 
 

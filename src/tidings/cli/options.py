@@ -1,4 +1,4 @@
-"""Options that several commands share, and the bundles that open what they name: a home folder, a repository, Spark."""
+"""Options that several commands share, and bundles that open a home folder, a repository or Spark."""
 
 from __future__ import annotations
 
@@ -229,9 +229,9 @@ def collect_typed_settings(context: typer.Context, names: Mapping[str, str]) -> 
     """Return the settings that were typed as options; variables of the environment are read with the settings."""
     from tidings.operations.settings_sources import list_setting_names
 
-    known = list_setting_names()
+    setting_names = list_setting_names()
     typed = {names.get(option, option): value for option, value in find_typed_options(context).items()}
-    return {setting: value for setting, value in typed.items() if setting in known}
+    return {setting: value for setting, value in typed.items() if setting in setting_names}
 
 
 def find_typed_options(context: typer.Context) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def find_typed_options(context: typer.Context) -> dict[str, Any]:
 
 
 def check_master(master: str | None) -> None:
-    """Refuse an address that is no Spark master, before any work starts."""
+    """Refuse an address that is not a Spark master, before any work starts."""
     from tidings.spark.session import check_address
 
     if master is not None:
@@ -256,7 +256,7 @@ def check_master(master: str | None) -> None:
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """Where a command runs on Spark, with which settings and connectors."""
+    """Spark master of a command, with settings and connectors."""
 
     master: MasterOption = None
     conf: Annotated[
@@ -279,7 +279,7 @@ class SparkOptions:
     ] = None
 
     def check(self) -> None:
-        """Refuse an address that is no Spark master, and settings that it cannot have, before any work starts."""
+        """Refuse an address that is not a Spark master, and unsupported settings, before any work starts."""
         check_master(self.master)
         self.build_settings()
 
@@ -302,8 +302,8 @@ class SparkOptions:
         return open_spark(self.master, spinner, log, self.build_settings())
 
 
-def _parse_conf(given: Sequence[str] | None) -> dict[str, str]:
-    settings = parse_pairs("--conf", given)
+def _parse_conf(pairs: Sequence[str] | None) -> dict[str, str]:
+    settings = parse_pairs("--conf", pairs)
     for name in settings:
         if not name.startswith("spark."):
             raise InputError(
@@ -316,9 +316,9 @@ def _parse_conf(given: Sequence[str] | None) -> dict[str, str]:
     return settings
 
 
-def parse_pairs(option: str, given: Sequence[str] | None) -> dict[str, str]:
+def parse_pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
     """Parse the values of a repeatable option of the form KEY=VALUE."""
-    pairs = [text.partition("=") for text in given or ()]
+    pairs = [text.partition("=") for text in texts or ()]
     for key, separator, value in pairs:
         if not (key and separator):
             raise InputError(f"{option} needs a key and a value", received=key + value, accepted="KEY=VALUE")

@@ -1,4 +1,4 @@
-"""What commands print: tables, lines and remarks for people, JSON Lines for programs.
+"""Output of commands: tables, lines and remarks for people, JSON Lines for programs.
 
 Results go to standard output; errors, progress and remarks go to standard error, so that `tidings ... --json | jq`
 always works. Colours are for terminals only.
@@ -103,7 +103,7 @@ def select_fields(item: object, *names: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class View(Generic[T]):
-    """How records of one type are printed: a table of `columns`, or a `line` each; `record` with --json.
+    """Layout of records of one type: a table of `columns`, or a `line` each; `record` with --json.
 
     A column is a title and an attribute or a function; those named in `optional` are left out if no record has a
     value there. `empty` is the remark if there are no records.
@@ -118,19 +118,21 @@ class View(Generic[T]):
     def print(self, items: Iterable[T]) -> bool:
         """Print records for people; return whether there were any."""
         if self.line is not None:
-            some = False
+            is_printed = False
             for item in items:
-                some = True
+                is_printed = True
                 print_line(*self.line(item))
-            return some
+            return is_printed
         rows = [[_read_cell(item, cell) for _, cell in self.columns] for item in items]
         shown = [
-            at
-            for at, (title, _) in enumerate(self.columns)
-            if title not in self.optional or any(row[at] for row in rows)
+            index
+            for index, (title, _) in enumerate(self.columns)
+            if title not in self.optional or any(row[index] for row in rows)
         ]
         if rows:
-            print_table([self.columns[at][0] for at in shown], ([row[at] for at in shown] for row in rows))
+            print_table(
+                [self.columns[index][0] for index in shown], ([row[index] for index in shown] for row in rows)
+            )
         return bool(rows)
 
 
@@ -152,7 +154,7 @@ JsonOption = Annotated[
 
 @dataclass(frozen=True)
 class Output:
-    """How a command prints its results: for people, or with --json for programs."""
+    """Output format of a command: for people, or with --json for programs."""
 
     as_json: JsonOption = False
 
@@ -171,16 +173,18 @@ class Output:
         elif not view.print(items):
             print_note(view.empty)
 
-    def print_removal(self, named: Mapping[str, str], found: bool, done: str, missing: str) -> None:
+    def print_removal(self, named: Mapping[str, str], is_removed: bool, done: str, missing: str) -> None:
         """Print whether something was removed; if it was not there, end with the exit code of rejects."""
         [name] = named.values()
         if self.as_json:
-            print_json({**named, "removed": found})
+            print_json({**named, "removed": is_removed})
         else:
             print_line(
-                (name, "bold cyan" if found else "bold red"), done if found else missing, stderr=not found
+                (name, "bold cyan" if is_removed else "bold red"),
+                done if is_removed else missing,
+                stderr=not is_removed,
             )
-        exit_if_rejects(not found)
+        exit_if_rejects(not is_removed)
 
     def print_note(self, message: str) -> None:
         """Print a remark for people."""
@@ -205,16 +209,16 @@ def exit_if_rejects(count: int) -> None:
 
 
 def print_error(problem: TidingsError, *, stderr: bool = True) -> None:
-    """Print what was wrong, with its place underlined, and what to do about it."""
+    """Print a problem with its place underlined, and the hint."""
     label = "refused" if isinstance(problem, PublicationError) else "error"
     _print_drawing((f"{label}: ", "bold red"), problem.message(), "bold", stderr)
 
 
-def print_refusal(what: str, reason: str, hint: object = None) -> None:
+def print_refusal(subject: str, reason: str, hint: object = None) -> None:
     """Print why one of many was refused: one line, with the hint instead of the underlined text."""
     headline, *drawing = reason.split("\n", 1)
     headline += f"; {hint}" if drawing and hint else ""
-    make_console(stderr=True).print(Text.assemble(("refused: ", "bold red"), f"{what}: {headline}"))
+    make_console(stderr=True).print(Text.assemble(("refused: ", "bold red"), f"{subject}: {headline}"))
 
 
 def print_warning(warning: TextWarning) -> None:
@@ -242,7 +246,7 @@ def _print_drawing(label: tuple[str, str], message: str, style: str = "", stderr
 
 @dataclass
 class Tally:
-    """Counts of what became of many inputs: `what` they are, and what was `done` with the accepted ones."""
+    """Outcome counts for many inputs: `what` names the inputs, `done` the result for accepted ones."""
 
     out: Output
     what: str
@@ -310,7 +314,7 @@ def write_picture(picture: Picture, out: Path | None) -> None:
     write_text(render_svg(picture), out, "the picture", picture.notes[0])
 
 
-def write_text(text: str, out: Path | None, what: str, remark: str) -> None:
+def write_text(text: str, out: Path | None, title: str, remark: str) -> None:
     """Write a text to a file, with a remark, or to standard output."""
     if out is None:
         typer.echo(text, nl=False)
@@ -318,5 +322,5 @@ def write_text(text: str, out: Path | None, what: str, remark: str) -> None:
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"cannot write {what}", where=str(out), received=error.strerror) from error
+        raise InputError(f"cannot write {title}", where=str(out), received=error.strerror) from error
     print_note(f"{out}: {remark}")

@@ -44,10 +44,10 @@ class PublicationOptions:
 
 
 def publish(
-    given: PublicationOptions,
-    at: Home,
+    options: PublicationOptions,
+    home: Home,
     out: Output,
-    what: Annotated[
+    source: Annotated[
         str,
         typer.Argument(
             metavar="TEXT|FILE|-",
@@ -72,26 +72,26 @@ def publish(
     a document that is not well-formed, is refused (exit code 2). Of several events, the valid ones are published and
     the others are listed (exit code 3).
     """
-    with at.open() as tidings:
-        if not inputs.is_line_input(what):
-            _publish_one(tidings, what, given, out)
-        elif given.base is not None:
+    with home.open() as tidings:
+        if not inputs.is_line_input(source):
+            _publish_one(tidings, source, options, out)
+        elif options.base is not None:
             raise InputError("--base is for graphs and feeds")
         else:
-            _publish_lines(tidings, what, given, out)
+            _publish_lines(tidings, source, options, out)
 
 
-def _publish_one(tidings: Tidings, what: str, given: PublicationOptions, out: Output) -> None:
+def _publish_one(tidings: Tidings, source: str, options: PublicationOptions, out: Output) -> None:
     """Publish one publication; or each graph of a file, or each item of a feed."""
     from tidings.ingest import publisher
     from tidings.ingest.submission import UNLIMITED, Submission
 
-    if given.id is not None and given.id_field is not None:
-        received = f"--id {given.id}"
+    if options.id is not None and options.id_field is not None:
+        received = f"--id {options.id}"
         raise InputError("--id and --id-field exclude each other", where="--id-field", received=received)
-    body, media_type = inputs.read_one(what)
+    body, media_type = inputs.read_one(source)
     submission = Submission(
-        body, media_type, given.id, given.id_field, given.base, given.audience, limits=UNLIMITED
+        body, media_type, options.id, options.id_field, options.base, options.audience, limits=UNLIMITED
     )
     for outcome in publisher.publish(tidings.store, submission, tidings.checked_against()):
         _print_appended(outcome, out)
@@ -104,17 +104,17 @@ def _print_appended(appended: AppendOutcome, out: Output) -> None:
     out.print_record(asdict(appended), (appended.id, "bold cyan"), f"position {appended.position}", *again)
 
 
-def _publish_lines(tidings: Tidings, what: str, given: PublicationOptions, out: Output) -> None:
+def _publish_lines(tidings: Tidings, source: str, options: PublicationOptions, out: Output) -> None:
     from tidings.store.audiences import check_label
 
-    if given.id is not None:
+    if options.id is not None:
         raise InputError("--id is for one event", hint="name the field that contains the ids with --id-field")
-    if given.audience is not None:
-        check_label(given.audience)
+    if options.audience is not None:
+        check_label(options.audience)
     tally = Tally(out, "event", "published")
-    for lines in inputs.read_line_batches(what):
+    for lines in inputs.read_line_batches(source):
         bodies = (line.body for line in lines)
-        outcomes = tidings.publish_many(bodies, given.id_field, audience=given.audience)
+        outcomes = tidings.publish_many(bodies, options.id_field, audience=options.audience)
         with suggest.bounded_search():
             for line, outcome in zip(lines, outcomes, strict=True):
                 if isinstance(outcome, Reject):
@@ -140,7 +140,7 @@ DEAD_LETTERS: View[DeadLetter] = View(
 )
 
 
-def rejects(at: Home, out: Output, after: AfterOption = 0, limit: LimitOption = None) -> None:
+def rejects(home: Home, out: Output, after: AfterOption = 0, limit: LimitOption = None) -> None:
     """List dead letters: publications that the stream could not process, with the reasons.
 
     Example:
@@ -149,7 +149,7 @@ def rejects(at: Home, out: Output, after: AfterOption = 0, limit: LimitOption = 
     The stream continues without them. A dead letter that names a subscription is about this pair only: matching it
     exceeded the budget of time or memory, and the other subscribers were notified.
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         out.print_records(islice(_iterate_rejects(tidings, after), limit), DEAD_LETTERS)
 
 

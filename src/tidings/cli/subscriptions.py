@@ -40,7 +40,7 @@ SubscriptionIds = Annotated[
 
 
 def subscribe(
-    at: Home,
+    home: Home,
     out: Output,
     text: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="The subscription, in its language.")
@@ -87,7 +87,7 @@ def subscribe(
     """
     if file is not None:
         _refuse_beside_file(text, id)
-        with at.open() as tidings:
+        with home.open() as tidings:
             _subscribe_file(tidings, file, LineDefaults(subscriber, language, within), out)
         return
     if not text:
@@ -96,7 +96,7 @@ def subscribe(
         )
     if subscriber is None:
         raise InputError("the subscriber is missing", accepted="--as NAME")
-    with at.open() as tidings, _hint_to_quote(text):
+    with home.open() as tidings, _hint_to_quote(text):
         owner = resolve_subscriber(tidings.store, subscriber, out)
         accepted = tidings.subscribe(owner, text[0], language, id, within)
     _print_accepted(accepted, out)
@@ -211,8 +211,8 @@ def _parse_line(line: bytes, defaults: LineDefaults, names: SubscriberNames) -> 
         parsed = parse_subscription_line(line, defaults.language, defaults.within)
         with pointing("/subscriber"):
             subscriber = names.resolve(_choose_subscriber(parsed.subscriber, defaults.subscriber))
-        wanted = build_wanted(subscriber, parsed.text, parsed.language, parsed.id, parsed.within)
-        return BulkItem(wanted, parsed.is_paused)
+        subscription = build_wanted(subscriber, parsed.text, parsed.language, parsed.id, parsed.within)
+        return BulkItem(subscription, parsed.is_paused)
     except InputError as problem:
         return problem.with_traceback(None)
 
@@ -230,13 +230,13 @@ def _choose_subscriber(in_line: str | None, option: str | None) -> str:
     return subscriber
 
 
-def unsubscribe(at: Home, out: Output, ids: SubscriptionIds) -> None:
+def unsubscribe(home: Home, out: Output, ids: SubscriptionIds) -> None:
     """Remove subscriptions, from the next batch of the stream on. Notifications that exist are kept.
 
     Example:
       tidings unsubscribe s-7f3a9c01 s-0be4412d
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         removed = set(tidings.unsubscribe(ids))
     for id in ids:
         if out.as_json:
@@ -278,13 +278,13 @@ SUBSCRIPTIONS: View[ListedSubscription] = View(
 )
 
 
-def subscriptions(at: Home, out: Output, subscriber: SubscriberFilter = None) -> None:
+def subscriptions(home: Home, out: Output, subscriber: SubscriberFilter = None) -> None:
     """List subscriptions: the active ones, then the paused ones.
 
     Example:
       tidings subscriptions --as ana
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         subscriber = subscriber and find_subscriber(tidings.store, subscriber, out)
         active, paused = tidings.subscriptions(subscriber), tidings.store.paused.all(subscriber)
         reasons = tidings.store.paused.reasons(subscriber)
@@ -299,7 +299,7 @@ def subscriptions(at: Home, out: Output, subscriber: SubscriberFilter = None) ->
 
 
 def change(
-    at: Home,
+    home: Home,
     out: Output,
     id: Annotated[str, typer.Argument(help="The id of the subscription.")],
     text: Annotated[
@@ -323,7 +323,7 @@ def change(
         raise InputError(
             "there is nothing to change", hint='tidings change ID "price < 100", or --within DELAY'
         )
-    with at.open() as tidings:
+    with home.open() as tidings:
         service = tidings.subscribing()
         delay = service.find(id).subscription.within
         if within is not None:
@@ -332,25 +332,25 @@ def change(
     _print_accepted(accepted, out)
 
 
-def pause(at: Home, out: Output, ids: SubscriptionIds) -> None:
+def pause(home: Home, out: Output, ids: SubscriptionIds) -> None:
     """Pause subscriptions: nothing is matched for them until you resume them. They keep their ids and texts.
 
     Example:
       tidings pause s-7f3a9c01
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         _change_each(tidings.subscribing().pause, ids, out)
 
 
-def resume(at: Home, out: Output, ids: SubscriptionIds) -> None:
+def resume(home: Home, out: Output, ids: SubscriptionIds) -> None:
     """Resume paused subscriptions.
 
     Example:
       tidings resume s-7f3a9c01
 
-    Publications from the time of the pause are not matched. A rule notifies you of what has changed in its results.
+    Publications from the time of the pause are not matched. A rule notifies you of the changes in its results.
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         _change_each(tidings.subscribing().resume, ids, out)
 
 

@@ -49,7 +49,7 @@ class Call(Generic[T]):
     text: str | None = None
     seconds: float = READ_SECONDS
     once: bool = False
-    """Whether the call must not be repeated: what it creates has no id chosen by the client."""
+    """Whether the call must not be repeated: its result has no id chosen by the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +338,7 @@ def remove_destination(id: str) -> Call[None]:
 
 
 def list_dead_letters(id: str) -> Pages[DeadLetter]:
-    """Yield what could not be delivered, oldest first."""
+    """Yield undeliverable notifications, oldest first."""
     path = f"{_item('destinations', id)}/letters"
     return Pages(path, "letters", records.parse_dead_letter, cursor="after", first="0")
 

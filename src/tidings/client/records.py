@@ -1,6 +1,6 @@
 """Records that the service answers with, as frozen dataclasses, and how they are parsed.
 
-Parsers ignore members they do not know, so an older client works with a newer service.
+Parsers ignore unknown members, so an older client works with a newer service.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription with its state and health. `reason` says why the service suspended it.
+    """A subscription with its state and health. `reason` is why the service suspended it.
 
     `predicates`, `reached_through` and `warnings` are set by calls that compile the text: subscribe and change.
     """
@@ -117,7 +117,7 @@ class Preview:
     """Which of the latest publications would have matched, newest first.
 
     `complete` is false if a limit was reached before all requested publications were examined. `skipped` counts
-    publications that do not fit the current schema; `notes` say why.
+    publications that do not fit the current schema; `notes` give the reasons.
     """
 
     looked_at: int
@@ -222,7 +222,7 @@ class DestinationTest:
 class Feed:
     """The address of a feed; without a subscription, of the list of all feeds (OPML).
 
-    Anyone who knows the address can read the feed. It is `None` if it was created with the key of another home folder.
+    Anyone with the address can read the feed. It is `None` if it was created with the key of another home folder.
     """
 
     subscription: str | None
@@ -268,7 +268,7 @@ def parse_subscription(answer: Members) -> Subscription:
 
 
 def parse_subscribe_outcome(outcome: Members, text: object) -> SubscribeResult | TidingsError:
-    """Return what became of one line of a bulk request; `text` is the subscription of that line."""
+    """Return the outcome of one line of a bulk request; `text` is the subscription of that line."""
     if not (problem := outcome.get("problem")):
         return SubscribeResult(outcome["id"], outcome["new"], _parse_warnings(outcome, str(text)))
     return error_from(problem, text if problem.get("pointer") == "/text" and isinstance(text, str) else None)

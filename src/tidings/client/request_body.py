@@ -32,7 +32,7 @@ def generate_id(prefix: str) -> str:
 def find_event_id(body: Body, media_type: str) -> str | None:
     """Return the id of a CloudEvent, which becomes the publication's; `None` for anything else.
 
-    A body that cannot be parsed has none either: the service explains what is wrong with it.
+    A body that cannot be parsed has none either: the service explains the problem.
     """
     if media_type.partition(";")[0].strip().lower() not in CLOUD_EVENT_TYPES:
         return None

@@ -108,5 +108,5 @@ def _parse_event(data: str) -> ReceivedNotification:
     try:
         return parse_notification(json.loads(data))
     except FORMAT_ERRORS as error:
-        what = "this is not a stream of Tidings"
-        raise NoResponse(what, where=STREAM, received=data[:MAX_EXCERPT]) from error
+        message = "this is not a stream of Tidings"
+        raise NoResponse(message, where=STREAM, received=data[:MAX_EXCERPT]) from error

@@ -20,7 +20,7 @@ T = TypeVar("T")
 CONNECT_SECONDS = 10.0
 
 RETRY_STATUSES = frozenset({429, 502, 503, 504})
-"""Responses after which a call is repeated. Most calls may be: what they create has an id chosen by the client."""
+"""Responses after which a call is repeated. Most calls may be: the client chooses the id of the result."""
 
 UNPROCESSED_STATUSES = frozenset({429, 503})
 """Those of the service itself, which has done nothing. After a 502 or 504 of a proxy the call may have succeeded."""
@@ -94,7 +94,7 @@ def check_url(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a call is tried, and the delays between attempts in seconds.
+    """Number of attempts of a call, and the delays between attempts in seconds.
 
     Delays double up to `max_delay`, and half of each is random: a thousand clients of a server that was away do not
     all return at the same moment. A server that asks for more than `max_retry_after` is an error.
@@ -108,7 +108,7 @@ class RetryPolicy:
     def delay(
         self, failures: int, retry_after: float | None = None, draw: Callable[[], float] = random.random
     ) -> float:
-        """Return the delay after so many failures; never shorter than the server asked for."""
+        """Return the delay after a number of failures; never shorter than the server requested."""
         ceiling = min(self.max_delay, self.initial_delay * 2.0 ** min(failures - 1, 30))
         return max(retry_after or 0.0, ceiling * (0.5 + draw() / 2))
 
@@ -117,7 +117,7 @@ class RetryPolicy:
 
 
 class Attempts(Generic[T]):
-    """The attempts of one call. After each, a client asks whether to wait and repeat it, or for the result."""
+    """The attempts of one call. After each, a client asks whether to wait and retry, or takes the result."""
 
     def __init__(self, call: Call[T], policy: RetryPolicy) -> None:
         self._call, self._policy, self._failures = call, policy, 0

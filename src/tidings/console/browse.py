@@ -47,13 +47,13 @@ def walk_tree(parents: Mapping[str, Iterable[str]]) -> Iterator[tuple[int, str]]
     """Yield names with their depths. A name with several parents appears below each, its children only once."""
     below: dict[str, list[str]] = {name: [] for name in parents}
     for name, above in parents.items():
-        for one in above:
-            below.setdefault(one, []).append(name)
+        for parent in above:
+            below.setdefault(parent, []).append(name)
     waiting = [(0, name) for name in sorted(below, reverse=True) if not parents.get(name)]
     while waiting:
         depth, name = waiting.pop()
         yield depth, name
-        waiting += ((depth + 1, one) for one in sorted(below.pop(name, []), reverse=True))
+        waiting += ((depth + 1, parent) for parent in sorted(below.pop(name, []), reverse=True))
 
 
 def list_taxonomy_classes(taxonomy: Taxonomy) -> list[Branch]:
@@ -64,10 +64,10 @@ def list_taxonomy_classes(taxonomy: Taxonomy) -> list[Branch]:
             parents[edge.subject.text].append(edge.object.text)
     counts: dict[str, int] = {}
     for classes in taxonomy.types.values():
-        for one in classes:
-            counts[one.text] = counts.get(one.text, 0) + 1
-    found = (Branch(depth, name, str(counts.get(name, ""))) for depth, name in walk_tree(parents))
-    return [branch for branch, _ in zip(found, range(MOST), strict=False)]
+        for ancestor in classes:
+            counts[ancestor.text] = counts.get(ancestor.text, 0) + 1
+    branches = (Branch(depth, name, str(counts.get(name, ""))) for depth, name in walk_tree(parents))
+    return [branch for branch, _ in zip(branches, range(MOST), strict=False)]
 
 
 HERE = "browse"
@@ -158,7 +158,7 @@ class DiagramPages:
             chosen = sources.select(source or names[0])
             model = self._read(chosen.model).model
             values |= {"source": chosen.name, "classes": list(model.classes)}
-            values |= _drawn(lambda: model_picture.build_model_picture(model, [cls] if cls else []))
+            values |= _draw_picture(lambda: model_picture.build_model_picture(model, [cls] if cls else []))
         return render_page("model.html", visitor, HERE, {"problem": None, **values})
 
     def rules(self, visitor: AnyVisitor, rule: Name = "") -> Response:
@@ -168,15 +168,15 @@ class DiagramPages:
         if rule and rule not in names:  # including rules of others
             raise NotFound("there is no such rule", received=rule)
         if names:
-            wanted = [rule] if rule else names
-            values |= _drawn(lambda: rule_picture.build_rule_picture(self._tidings.store, wanted))
+            shown_rules = [rule] if rule else names
+            values |= _draw_picture(lambda: rule_picture.build_rule_picture(self._tidings.store, shown_rules))
         return render_page("rules.html", visitor, HERE, {"problem": None, **values})
 
 
-def _drawn(picture: Callable[[], Picture]) -> dict[str, Any]:
+def _draw_picture(picture: Callable[[], Picture]) -> dict[str, Any]:
     """Draw a picture; if it would be too large, return the error, shown above the choice of a part."""
     try:
-        return {"drawn": Markup(render_svg_fragment(picture()))}  # what is drawn was escaped there
+        return {"drawn": Markup(render_svg_fragment(picture()))}  # its texts were escaped there
     except InputError as problem:
         return {"problem": problem}
 

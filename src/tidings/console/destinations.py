@@ -53,7 +53,7 @@ def router_for(destinations: Destinations) -> APIRouter:
     router.add_api_route("", pages.all, methods=["GET"])
     router.add_api_route("", pages.add, methods=["POST"])
     router.add_api_route("/quiet-hours", pages.quiet, methods=["POST"])
-    router.add_api_route("/{id}", pages.one, methods=["GET"])
+    router.add_api_route("/{id}", pages.show, methods=["GET"])
     for act in (pages.test, pages.pause, pages.resume, pages.rotate, pages.replay, pages.delete):
         router.add_api_route(f"/{{id}}/{act.__name__}", act, methods=["POST"])
     return router
@@ -64,7 +64,7 @@ class DestinationPages:
 
     def __init__(self, destinations: Destinations) -> None:
         self._destinations, self._store = destinations, destinations.store
-        self._limiter = WriteLimiter(what="requests to other servers")
+        self._limiter = WriteLimiter(label="requests to other servers")
 
     def all(
         self,
@@ -73,21 +73,25 @@ class DestinationPages:
         after: NameParameter = "",
         done: NameParameter = "",
     ) -> Response:
-        return self._all(visitor, subscriber, after, {"done": DONE.get(done)})
+        return self._render_list(visitor, subscriber, after, {"done": DONE.get(done)})
 
-    def _all(
-        self, visitor: Visitor, subscriber: str, after: str = "", more: dict[str, Any] | None = None
+    def _render_list(
+        self, visitor: Visitor, subscriber: str, after: str = "", extra: dict[str, Any] | None = None
     ) -> Response:
-        whose = visitor.only(subscriber)
-        found = self._store.destinations.list(whose, after, PAGE + 1)
-        healths = self._store.destinations.health_of([destination.id for destination in found[:PAGE]])
-        hours = self._store.preferences.quiet(whose) if whose is not None else None
+        whose = visitor.select_owner(subscriber)
+        destinations = self._store.destinations.list(whose, after, PAGE + 1)
+        healths = self._store.destinations.health_of([destination.id for destination in destinations[:PAGE]])
+        hours = self._store.preferences.read_quiet_hours(whose) if whose is not None else None
         values = {
-            "found": [
-                (each, self._destinations.shown(each), healths.get(each.id, Health()))
-                for each in found[:PAGE]
+            "listed": [
+                (
+                    destination,
+                    self._destinations.mask_target(destination),
+                    healths.get(destination.id, Health()),
+                )
+                for destination in destinations[:PAGE]
             ],
-            "more": found[PAGE - 1].id if len(found) > PAGE else None,
+            "more": destinations[PAGE - 1].id if len(destinations) > PAGE else None,
             "is_first": not after,
             "whose": whose,
             "hours": hours
@@ -97,26 +101,26 @@ class DestinationPages:
                 "zone": hours.zone,
             },
             "kinds": KINDS,
-            "given": {},
+            "form": {},
             "problem": None,
             "done": None,
         }
-        status = 422 if more and more.get("problem") else 200
-        return render_page("destinations.html", visitor, HERE, values | (more or {}), status)
+        status = 422 if extra and extra.get("problem") else 200
+        return render_page("destinations.html", visitor, HERE, values | (extra or {}), status)
 
-    def one(
+    def show(
         self, visitor: SubscribeVisitor, id: str, after: NumberParameter = 0, done: NameParameter = ""
     ) -> Response:
-        return self._one(visitor, self._own(visitor, id), after, {"done": DONE.get(done)})
+        return self._render_destination(visitor, self._find_own(visitor, id), after, {"done": DONE.get(done)})
 
-    def _one(
-        self, visitor: Visitor, destination: Destination, after: int = 0, more: dict[str, Any] | None = None
+    def _render_destination(
+        self, visitor: Visitor, destination: Destination, after: int = 0, extra: dict[str, Any] | None = None
     ) -> Response:
         id = destination.id
         letters = self._store.dead_deliveries.list(id, after, PAGE + 1)
         values = {
-            "one": destination,
-            "shown": self._destinations.shown(destination),
+            "destination": destination,
+            "shown": self._destinations.mask_target(destination),
             "health": self._store.destinations.health_of([id]).get(id, Health()),
             "letters": letters[:PAGE],
             "count": self._store.dead_deliveries.count(id),
@@ -125,7 +129,7 @@ class DestinationPages:
             "secret": None,
             "done": None,
         }
-        return render_page("destination.html", visitor, HERE, values | (more or {}))
+        return render_page("destination.html", visitor, HERE, values | (extra or {}))
 
     async def add(self, visitor: SubscribeVisitor, form: Form) -> Response:
         return await self._limiter.run(lambda: self._add(visitor, form))
@@ -141,9 +145,9 @@ class DestinationPages:
                 form.get("name", "").strip(),
             )
         except InputError as problem:
-            return self._all(visitor, whose, more={"given": form, "problem": problem})
-        more = {"secret": destination.secret, "done": "Added. Send a sample to test it."}
-        return self._one(visitor, destination, more=more)
+            return self._render_list(visitor, whose, extra={"form": form, "problem": problem})
+        notes = {"secret": destination.secret, "done": "Added. Send a sample to test it."}
+        return self._render_destination(visitor, destination, extra=notes)
 
     def quiet(self, visitor: SubscribeVisitor, form: Form) -> Response:
         whose = subscriber_of(visitor.caller, form.get("subscriber") or None)
@@ -152,46 +156,50 @@ class DestinationPages:
             hours = quiet_hours.parse_quiet_hours(whose, start, end, zone) if start or end or zone else None
         except InputError as problem:
             fields = {"start": start, "end": end, "zone": zone}
-            return self._all(visitor, form.get("subscriber", ""), more={"hours": fields, "problem": problem})
+            return self._render_list(
+                visitor, form.get("subscriber", ""), extra={"hours": fields, "problem": problem}
+            )
         self._store.preferences.set_quiet(whose, hours)
-        self._store.delivery_cursors.rouse(whose)
+        self._store.delivery_cursors.wake_subscriber(whose)
         return redirect_to(f"{AT}{format_query({'done': 'quiet', 'subscriber': form.get('subscriber')})}")
 
     async def test(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
         """Send a sample now, and show the outcome."""
 
         def work() -> Response:
-            destination = self._own(visitor, id)
-            return self._one(visitor, destination, more={"tested": self._destinations.test(destination)})
+            destination = self._find_own(visitor, id)
+            return self._render_destination(
+                visitor, destination, extra={"tested": self._destinations.test(destination)}
+            )
 
         return await self._limiter.run(work)
 
     def rotate(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
         """Show a new secret, only once. For a while the old one signs as well."""
-        destination = self._destinations.rotate(self._own(visitor, id).id)
-        return self._one(visitor, destination, more={"secret": destination.secret})
+        destination = self._destinations.rotate(self._find_own(visitor, id).id)
+        return self._render_destination(visitor, destination, extra={"secret": destination.secret})
 
     def pause(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
-        self._store.destinations.pause(self._own(visitor, id).id)
+        self._store.destinations.pause(self._find_own(visitor, id).id)
         return redirect_to(f"{AT}/{id}?done=paused")
 
     def resume(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
-        self._store.destinations.resume(self._own(visitor, id).id)
+        self._store.destinations.resume(self._find_own(visitor, id).id)
         return redirect_to(f"{AT}/{id}?done=resumed")
 
     def replay(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
         """Deliver one dead letter again, or all of them."""
-        self._store.dead_deliveries.replay(self._own(visitor, id).id, read_number(form, "number"))
+        self._store.dead_deliveries.replay(self._find_own(visitor, id).id, read_number(form, "number"))
         return redirect_to(f"{AT}/{id}?done=replayed")
 
     def delete(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
-        self._store.destinations.remove(self._own(visitor, id).id)
+        self._store.destinations.remove(self._find_own(visitor, id).id)
         return redirect_to(f"{AT}?done=deleted")
 
-    def _own(self, visitor: Visitor, id: str) -> Destination:
+    def _find_own(self, visitor: Visitor, id: str) -> Destination:
         """Return a destination of the visitor's. Those of others get the same error as missing ones."""
-        found = self._store.destinations.find(id) if id.isprintable() else None
-        if found is None:
+        destination = self._store.destinations.find(id) if id.isprintable() else None
+        if destination is None:
             raise NotFound("there is no such destination")
-        require_owner(visitor.caller, found.subscriber, "destination")
-        return found
+        require_owner(visitor.caller, destination.subscriber, "destination")
+        return destination

@@ -1,6 +1,6 @@
 """Examples of each subscription language that are valid in this home.
 
-Where the schema knows none of their names, examples are generated from its own.
+If the schema has none of their names, examples are generated from its own.
 """
 
 from __future__ import annotations

@@ -55,17 +55,17 @@ class MetadataView:
         return {"at": self._address, "lines": lines}
 
     def instances(self, name: str, after: str, limit: int) -> Values:
-        found = self._browser.instances(name, after, limit)
-        return {"found": found, **self._common(name, after)}
+        page = self._browser.instances(name, after, limit)
+        return {"page": page, **self._common(name, after)}
 
     def resource(self, uri: str, after: str, limit: int) -> Values:
-        seen = self._browser.resource(uri, after, limit)
+        view = self._browser.resource(uri, after, limit)
         literals = {
             name: literal_values
-            for name, values in seen.resource.values.items()
+            for name, values in view.resource.values.items()
             if (literal_values := [display_value(value) for value in values if not isinstance(value, Ref)])
         }
-        return {"seen": seen, "literals": literals, **self._common(uri, after)}
+        return {"view": view, "literals": literals, **self._common(uri, after)}
 
     def _common(self, subject: str, after: str) -> Values:
         command = f"tidings provider pick {shlex.quote(subject)} --as NAME"

@@ -40,7 +40,7 @@ class NotificationWindow:
     """Notifications of a subscriber, newest first. Sequence numbers have no gaps, so pages need no cursors."""
 
     subscriber: str
-    found: list[Notification]
+    notifications: list[Notification]
     last: int
     read: int
     """The number up to which they are acknowledged."""
@@ -52,11 +52,15 @@ class NotificationWindow:
     @property
     def older(self) -> int | None:
         """The number before which the next page begins, if there is one."""
-        return self.found[-1].sequence if self.found and self.found[-1].sequence > 1 else None
+        return (
+            self.notifications[-1].sequence
+            if self.notifications and self.notifications[-1].sequence > 1
+            else None
+        )
 
     @property
     def newer(self) -> bool:
-        return bool(self.found) and self.found[0].sequence < self.last
+        return bool(self.notifications) and self.notifications[0].sequence < self.last
 
 
 def router_for(tidings: Tidings) -> APIRouter:
@@ -66,7 +70,7 @@ def router_for(tidings: Tidings) -> APIRouter:
     router.add_api_route("", pages.all, methods=["GET"])
     router.add_api_route("/new", pages.new, methods=["GET"])
     router.add_api_route("/acknowledge", pages.acknowledge, methods=["POST"])
-    router.add_api_route("/{sequence}", pages.one, methods=["GET"])
+    router.add_api_route("/{sequence}", pages.show, methods=["GET"])
     router.add_api_route("/{sequence}/inside", pages.inside, methods=["GET"])
     return router
 
@@ -81,9 +85,9 @@ class NotificationPages:
         self, visitor: SubscribeVisitor, subscriber: SubscriberParameter = "", before: NumberParameter = 0
     ) -> Response:
         """Show a page of notifications; an administrator chooses the subscriber first."""
-        whose = visitor.only(subscriber)
+        whose = visitor.select_owner(subscriber)
         if whose is None:
-            return render_page("whose.html", visitor, HERE, {"known": self._known()})
+            return render_page("whose.html", visitor, HERE, {"known": self._known_subscribers()})
         window = self._window(whose, before)
         return render_page(
             "notifications.html", visitor, HERE, self._values(visitor, window) | {"window": window}
@@ -94,18 +98,21 @@ class NotificationPages:
     ) -> Response:
         """Render new notifications for an open page, as a fragment."""
         whose = subscriber_of(visitor.caller, subscriber or None)
-        found = self._tidings.notifications(whose, after, MOST_NEW)[::-1]
+        notifications = self._tidings.notifications(whose, after, MOST_NEW)[::-1]
         window = NotificationWindow(
-            whose, found, max(after, *(notification.sequence for notification in found), 0), after
+            whose,
+            notifications,
+            max(after, *(notification.sequence for notification in notifications), 0),
+            after,
         )
         return render_page(
             "notification_items.html", visitor, HERE, self._values(visitor, window) | {"window": window}
         )
 
-    def one(
+    def show(
         self, visitor: SubscribeVisitor, sequence: NumberInPath, subscriber: SubscriberParameter = ""
     ) -> Response:
-        values = self._one(visitor, sequence, subscriber)
+        values = self._read_values(visitor, sequence, subscriber)
         return render_page("notification.html", visitor, HERE, values)
 
     def inside(
@@ -113,7 +120,7 @@ class NotificationPages:
     ) -> Response:
         """Render the details of an item, as a fragment."""
         return render_page(
-            "notification_inside.html", visitor, HERE, self._one(visitor, sequence, subscriber)
+            "notification_inside.html", visitor, HERE, self._read_values(visitor, sequence, subscriber)
         )
 
     def acknowledge(self, visitor: SubscribeVisitor, form: Form) -> Response:
@@ -128,52 +135,55 @@ class NotificationPages:
         newest = self._store.notifications.last_sequence(whose)
         upto = min(newest, before - 1) if before else newest
         after = max(0, upto - PAGE)
-        found = self._tidings.notifications(whose, after, PAGE if before else 2 * PAGE)
-        last = max(newest, *(notification.sequence for notification in found), 0)
+        notifications = self._tidings.notifications(whose, after, PAGE if before else 2 * PAGE)
+        last = max(newest, *(notification.sequence for notification in notifications), 0)
         return NotificationWindow(
-            whose, found[::-1], last, self._store.acknowledgements.cursor(whose).acknowledged
+            whose, notifications[::-1], last, self._store.acknowledgements.cursor(whose).acknowledged
         )
 
     def _values(self, visitor: Visitor, window: NotificationWindow) -> dict[str, Any]:
-        asked = {each.subscription for each in window.found}
-        texts = {id: text for id in asked if (text := self._text(window.subscriber, id))}
+        ids = {each.subscription for each in window.notifications}
+        texts = {id: text for id in ids if (text := self._text(window.subscriber, id))}
         whose = window.subscriber if visitor.is_administrator else ""
         return {"texts": texts, "titles": self._titles(window), "whose": whose}
 
     def _titles(self, window: NotificationWindow) -> dict[int, str]:
         """Return the titles of publications, as in a feed, by the numbers of their notifications."""
-        asked = {each.publication for each in window.found if each.kind == MATCHED}
-        found = self._store.journal.find_all(asked, LARGEST)
-        return {each.sequence: publication_title(each, found.get(each.publication)) for each in window.found}
+        ids = {each.publication for each in window.notifications if each.kind == MATCHED}
+        publications = self._store.journal.find_all(ids, LARGEST)
+        return {
+            each.sequence: publication_title(each, publications.get(each.publication))
+            for each in window.notifications
+        }
 
-    def _one(self, visitor: Visitor, sequence: int, subscriber: str) -> dict[str, Any]:
+    def _read_values(self, visitor: Visitor, sequence: int, subscriber: str) -> dict[str, Any]:
         whose = subscriber_of(visitor.caller, subscriber or None)
-        found = self._tidings.notifications(whose, sequence - 1, 1) if sequence > 0 else []
-        if not found or found[0].sequence != sequence:
+        notifications = self._tidings.notifications(whose, sequence - 1, 1) if sequence > 0 else []
+        if not notifications or notifications[0].sequence != sequence:
             raise NotFound("there is no such notification", received=str(sequence))
-        notification = found[0]
+        notification = notifications[0]
         read = self._store.acknowledgements.cursor(whose).acknowledged
         publication = (
             self._store.journal.find(notification.publication) if notification.kind == MATCHED else None
         )
         return {
-            "told": notification,
+            "notification": notification,
             "is_unread": sequence > read,
             "publication": publication,
             "body": highlight_publication(publication, [each.at for each in notification.because])
             if publication
             else None,
-            "asked": self._text(whose, notification.subscription),
+            "text": self._text(whose, notification.subscription),
             "reasons": [(format_reason(each), each.at) for each in notification.because],
             "whose": whose if visitor.is_administrator else "",
         }
 
     def _text(self, subscriber: str, id: str) -> str | None:
         """Return the text of a subscription. The id of a deleted one may belong to another subscriber now."""
-        found = self._store.subscription_view.find(id)
-        return found.subscription.text if found and found.subscription.subscriber == subscriber else None
+        status = self._store.subscription_view.find(id)
+        return status.subscription.text if status and status.subscription.subscriber == subscriber else None
 
-    def _known(self) -> list[str]:
+    def _known_subscribers(self) -> list[str]:
         """Return some subscribers with notifications or a token, as suggestions."""
         holders = {each.subscriber for each in self._store.tokens.list() if each.subscriber}
         return sorted(holders.union(self._store.notifications.subscribers(MOST_KNOWN)))[:MOST_KNOWN]

@@ -71,18 +71,18 @@ def _value(value: Any, path: str, line: str, paths: Collection[str]) -> Iterator
     if not isinstance(value, dict | list) or not value:
         is_marked = path in paths or path.removeprefix("data.") in paths
         kind = "mark" if is_marked else "span"
-        said = json.dumps(value, ensure_ascii=False)
-        yield Markup(f'<{kind} class="{_kind(value)}">{escape(said)}</{kind}>')
+        encoded = json.dumps(value, ensure_ascii=False)
+        yield Markup(f'<{kind} class="{_kind(value)}">{escape(encoded)}</{kind}>')
         return
     opened, closed = "{}" if isinstance(value, dict) else "[]"
     inner = f"{line}  "
     yield Markup(opened)
-    for at, (name, one) in enumerate(_members(value)):
-        yield Markup("," if at else "") + Markup(inner)
+    for index, (name, member) in enumerate(_members(value)):
+        yield Markup("," if index else "") + Markup(inner)
         if name is not None:
             yield Markup(f'<span class="key">{escape(json.dumps(name, ensure_ascii=False))}</span>: ')
         below = path if name is None else f"{path}.{name}".lstrip(".")
-        yield from _value(one, below, inner, paths)
+        yield from _value(member, below, inner, paths)
     yield Markup(f"{line}{closed}")
 
 
@@ -112,11 +112,11 @@ def _xml(text: str) -> str:
 def highlight_place(place: Place) -> Markup:
     """Return the text of an error with the place marked; of a long text only its surroundings."""
     lines = place.text.split("\n")
-    at, start = place.line - 1, place.column - 1
-    line = lines[at] if at < len(lines) else ""
+    index, start = place.line - 1, place.column - 1
+    line = lines[index] if index < len(lines) else ""
     end = start + max(1, place.length)
-    head = "\n".join([*lines[max(0, at - AROUND) : at], line[max(0, start - WIDE) : start]])
-    tail = "\n".join([line[end : end + WIDE], *lines[at + 1 : at + 1 + AROUND]])
+    head = "\n".join([*lines[max(0, index - AROUND) : index], line[max(0, start - WIDE) : start]])
+    tail = "\n".join([line[end : end + WIDE], *lines[index + 1 : index + 1 + AROUND]])
     return Markup("{}<mark>{}</mark>{}").format(head, line[start:end] or " ", tail)
 
 
@@ -172,9 +172,9 @@ def format_instant(instant: str) -> str:
     return instant[:19].replace("T", " ")
 
 
-def format_elapsed(one: str, other: str) -> str:
+def format_elapsed(start: str, end: str) -> str:
     """Return the time between two instants, such as `5 minutes`."""
-    passed = datetime.fromisoformat(other) - datetime.fromisoformat(one)
+    passed = datetime.fromisoformat(end) - datetime.fromisoformat(start)
     return durations.about(passed.total_seconds())
 
 
@@ -185,8 +185,8 @@ def capitalize(text: str) -> str:
 
 def format_query(values: Mapping[str, object]) -> str:
     """Return `?name=value` of the values that are not empty; an empty text if none is left."""
-    given = {name: value for name, value in values.items() if value not in (None, "")}
-    return f"?{urlencode(given)}" if given else ""
+    parameters = {name: value for name, value in values.items() if value not in (None, "")}
+    return f"?{urlencode(parameters)}" if parameters else ""
 
 
 _templates = _environment()

@@ -70,11 +70,11 @@ def router_for(tidings: Tidings, find_spark_ui: Callable[[], str | None] = lambd
 
     @router.get("")
     def show(visitor: AdministerVisitor, minutes: Minutes = 60) -> Response:
-        found = read_pipeline(tidings.store, timedelta(minutes=minutes), POINTS)
+        report = read_pipeline(tidings.store, timedelta(minutes=minutes), POINTS)
         values = {
-            "now": found.now,
+            "now": report.now,
             "charts": CHARTS,
-            "rows": list(build_rows(found, utc_now())),
+            "rows": list(build_rows(report, utc_now())),
             "spans": SPANS,
             "spark_ui": find_spark_ui(),
         }
@@ -83,24 +83,26 @@ def router_for(tidings: Tidings, find_spark_ui: Callable[[], str | None] = lambd
     return router
 
 
-def build_rows(found: PipelineReport, until: datetime) -> Iterable[tuple[str, list[str]]]:
+def build_rows(report: PipelineReport, until: datetime) -> Iterable[tuple[str, list[str]]]:
     """Yield the values of the charts as table rows, newest first. The last step may have just begun."""
-    at = {(name, one.at): one for name, series in found.series.items() for one in series}
-    for moment in sorted({moment for _, moment in at}, reverse=True):
-        lasted = min(found.step, max(1.0, (until - moment).total_seconds()))
+    points = {(name, point.at): point for name, series in report.series.items() for point in series}
+    for moment in sorted({moment for _, moment in points}, reverse=True):
+        lasted = min(report.step, max(1.0, (until - moment).total_seconds()))
         cells = [
-            _shown(at.get((line.measure, moment)), line, lasted) for chart in CHARTS for line in chart.lines
+            _show_point(points.get((line.measure, moment)), line, lasted)
+            for chart in CHARTS
+            for line in chart.lines
         ]
         yield format_instant(moment), cells
 
 
-def _shown(one: TimeSeriesPoint | None, line: Line, seconds: float) -> str:
-    if one is None:
+def _show_point(point: TimeSeriesPoint | None, line: Line, seconds: float) -> str:
+    if point is None:
         return ""
     drawn = {
-        "rate": one.total / seconds,
-        "sum": one.total,
-        "mean": one.total / one.count if one.count else 0.0,
-        "most": one.most,
+        "rate": point.total / seconds,
+        "sum": point.total,
+        "mean": point.total / point.count if point.count else 0.0,
+        "most": point.most,
     }
     return f"{drawn[line.drawn]:.3g}"

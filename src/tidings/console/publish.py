@@ -57,7 +57,7 @@ class SubmissionForm:
     def media_type(self) -> str:
         return self.kind or sniff_media_type(self.text)
 
-    def sent(self, most: int) -> Submission:
+    def build_submission(self, most: int) -> Submission:
         """Return the submission as a client would send it; `most` limits the items."""
         id, base, audience = (value.strip() or None for value in (self.id, self.base, self.audience))
         return Submission(
@@ -89,10 +89,10 @@ def list_titles() -> Mapping[str, str]:
 
 
 def sniff_media_type(text: str) -> str:
-    """Guess the media type of a text. The built-in kinds are asked last, events last of all: they accept anything."""
+    """Guess the media type of a text. Built-in kinds come last, events at the very end: they accept anything."""
     begins = text.removeprefix("\ufeff").lstrip()
-    found = (kind.sniff(begins) for kind in reversed(kinds()))
-    return next((media_type for media_type in found if media_type), JSON)
+    media_types = (kind.sniff(begins) for kind in reversed(kinds()))
+    return next((media_type for media_type in media_types if media_type), JSON)
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
@@ -147,7 +147,7 @@ def publish_submission(tidings: Tidings, offered: SubmissionForm, limits: Limits
     """Publish as the API does: raise if the whole is refused; lines have an outcome each."""
     if not offered.text.strip():
         raise InputError("nothing to publish", hint="paste it, or drop a file")
-    sent = offered.sent(limits.bulk)
+    sent = offered.build_submission(limits.bulk)
     results = publisher.publish(tidings.store, sent, tidings.checked_against())
     numbers = number_lines(sent) or range(1, len(results) + 1)
     new = sum(isinstance(result, AppendResult) and result.new for result in results)
@@ -164,7 +164,7 @@ def _refused_lines(text: str, outcomes: Sequence[tuple[int, AppendResult | Input
     return "\n".join(lines[number - 1] for number, result in outcomes if isinstance(result, InputError))
 
 
-# Dead letters, for administrators: what could not be processed, why, and publishing it again.
+# Dead letters, for administrators: unprocessable publications with their errors, and publishing them again.
 
 
 def dead_letters_router_for(tidings: Tidings, limits: Limits) -> APIRouter:
@@ -173,10 +173,10 @@ def dead_letters_router_for(tidings: Tidings, limits: Limits) -> APIRouter:
 
     @router.get("")
     def letters(visitor: AdministerVisitor, after: NumberParameter = 0, published: str = "") -> Response:
-        found = tidings.dead_letters(after, PAGE + 1)
+        dead_letters = tidings.dead_letters(after, PAGE + 1)
         values = {
-            "letters": [(letter, _decode_body(letter)[:MAX_SHOWN]) for letter in found[:PAGE]],
-            "more": found[PAGE - 1].number if len(found) > PAGE else None,
+            "letters": [(letter, _decode_body(letter)[:MAX_SHOWN]) for letter in dead_letters[:PAGE]],
+            "more": dead_letters[PAGE - 1].number if len(dead_letters) > PAGE else None,
             "is_first": not after,
             "published": tidings.store.journal.find(published[:200]) if published else None,
         }
@@ -207,10 +207,10 @@ def _replay(tidings: Tidings, visitor: Visitor, number: int, limits: Limits) -> 
 
 
 def _find_letter(tidings: Tidings, number: int) -> DeadLetter:
-    found = tidings.dead_letters(number - 1, 1) if number > 0 else []
-    if not found or found[0].number != number:
+    letters = tidings.dead_letters(number - 1, 1) if number > 0 else []
+    if not letters or letters[0].number != number:
         raise NotFound("there is no such dead letter", received=str(number))
-    return found[0]
+    return letters[0]
 
 
 def _build_form(tidings: Tidings, letter: DeadLetter) -> SubmissionForm:

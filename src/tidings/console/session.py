@@ -52,13 +52,13 @@ class Visitor:
 
     @property
     def may_publish(self) -> bool:
-        return self.caller.may(Scope.PUBLISH)
+        return self.caller.has_scope(Scope.PUBLISH)
 
     @property
     def may_subscribe(self) -> bool:
-        return self.caller.may(Scope.SUBSCRIBE)
+        return self.caller.has_scope(Scope.SUBSCRIBE)
 
-    def only(self, subscriber: str | None) -> str | None:
+    def select_owner(self, subscriber: str | None) -> str | None:
         """Return the subscriber to list; `None` for an administrator who names none, who sees all."""
         if self.is_administrator and not subscriber:
             return None
@@ -70,17 +70,17 @@ def require_visitor(scope: Scope | None = None) -> Callable[[Request], Awaitable
 
     async def visitor(request: Request) -> Visitor:
         secret = read_bearer_token(request) or request.cookies.get(COOKIE, "")
-        known = await get_authenticator(request).who(request)
-        if known is None:
+        caller = await get_authenticator(request).find_caller(request)
+        if caller is None:
             raise HttpError(401, NotAllowed("log in first"))
-        request.state.visitor = found = Visitor(known, csrf_token_of(secret))
-        count_request(request, known.token.id)
-        if scope is not None and not known.may(scope):
-            received = ", ".join(sorted(known.token.scopes))
+        request.state.visitor = signed_in = Visitor(caller, csrf_token_of(secret))
+        count_request(request, caller.token.id)
+        if scope is not None and not caller.has_scope(scope):
+            received = ", ".join(sorted(caller.token.scopes))
             raise HttpError(
                 403, NotAllowed("your token lacks the scope for this page", received=received, accepted=scope)
             )
-        return found
+        return signed_in
 
     return visitor
 

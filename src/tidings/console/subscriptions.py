@@ -73,7 +73,7 @@ def router_for(tidings: Tidings, feeds: PersonalFeeds, limits: Limits) -> APIRou
     for act in (pages.pause, pages.resume, pages.delete, pages.renew):
         router.add_api_route(f"/{{id:path}}/{act.__name__}", act, methods=["POST"])
     router.add_api_route("/{id:path}/edit", pages.edit, methods=["GET"])
-    router.add_api_route("/{id:path}", pages.one, methods=["GET"])
+    router.add_api_route("/{id:path}", pages.show, methods=["GET"])
     router.add_api_route("/{id:path}", pages.change, methods=["POST"])
     return router
 
@@ -94,13 +94,16 @@ class SubscriptionPages:
         after: NameParameter = "",
         done: NameParameter = "",
     ) -> Response:
-        whose = visitor.only(subscriber)
-        wanted = SubscriptionFilter(after=after, subscriber=whose, word=search.strip() or None)
-        found = self._store.subscription_view.page(wanted, PAGE + 1)
-        listed, healths = found[:PAGE], read_health(self._store, [each.subscription for each in found[:PAGE]])
+        whose = visitor.select_owner(subscriber)
+        selection = SubscriptionFilter(after=after, subscriber=whose, word=search.strip() or None)
+        statuses = self._store.subscription_view.page(selection, PAGE + 1)
+        listed, healths = (
+            statuses[:PAGE],
+            read_health(self._store, [each.subscription for each in statuses[:PAGE]]),
+        )
         values = {
-            "found": [(each, healths.get(each.subscription.id)) for each in listed],
-            "more": listed[-1].subscription.id if len(found) > PAGE else None,
+            "listed": [(each, healths.get(each.subscription.id)) for each in listed],
+            "more": listed[-1].subscription.id if len(statuses) > PAGE else None,
             "is_first": not after,
             "search": search,
             "whose": whose if visitor.is_administrator else None,
@@ -116,22 +119,31 @@ class SubscriptionPages:
         text: Text = "",
         subscriber: SubscriberParameter = "",
     ) -> Response:
-        whose = visitor.only(subscriber) or visitor.caller.subscriber or ""
+        whose = visitor.select_owner(subscriber) or visitor.caller.subscriber or ""
         return self._form(visitor, Draft(whose, language or list_guides()[0].name, text))
 
-    def one(self, visitor: SubscribeVisitor, id: str, done: NameParameter = "") -> Response:
-        status = self._subscribing.find(id, visitor.only(None))
-        one = status.subscription
-        values = {"kept": status, "one": one, "health": read_health(self._store, [one])[one.id]}
-        has_feed = one.language != RULES
-        values |= self._text_facts(one)
-        values["feed"] = locate_feed(self._feeds, one.subscriber, one.id) if has_feed else None
+    def show(self, visitor: SubscribeVisitor, id: str, done: NameParameter = "") -> Response:
+        status = self._subscribing.find(id, visitor.select_owner(None))
+        subscription = status.subscription
+        values = {
+            "status": status,
+            "subscription": subscription,
+            "health": read_health(self._store, [subscription])[subscription.id],
+        }
+        has_feed = subscription.language != RULES
+        values |= self._text_facts(subscription)
+        values["feed"] = (
+            locate_feed(self._feeds, subscription.subscriber, subscription.id) if has_feed else None
+        )
         return render_page("subscription.html", visitor, HERE, values | {"done": DONE.get(done)})
 
-    def _text_facts(self, one: Subscription) -> dict[str, Any]:
+    def _text_facts(self, subscription: Subscription) -> dict[str, Any]:
         """Return the warnings about a text, or why the current schema refuses it."""
         try:
-            return {"checked": self._subscribing.check(one.language, one.text), "problem": None}
+            return {
+                "checked": self._subscribing.check(subscription.language, subscription.text),
+                "problem": None,
+            }
         except InputError as problem:
             return {"checked": None, "problem": problem}
 
@@ -145,8 +157,8 @@ class SubscriptionPages:
             owner = visitor.caller.resolve_subscriber(whose or None)
             if form.get("act") == "check":
                 return self._check(visitor, draft)
-            wanted = Subscription("", owner, draft.language, draft.text, _seconds(draft))
-            accepted = self._subscribing.subscribe(wanted)
+            subscription = Subscription("", owner, draft.language, draft.text, _seconds(draft))
+            accepted = self._subscribing.subscribe(subscription)
         except InputError as problem:
             return self._form(visitor, draft, problem)
         return _redirect(accepted.id, "subscribed")
@@ -158,22 +170,22 @@ class SubscriptionPages:
         try:
             if form.get("act") == "check":
                 return self._check(visitor, draft)
-            self._subscribing.change(id, draft.text, _seconds(draft), visitor.only(None))
+            self._subscribing.change(id, draft.text, _seconds(draft), visitor.select_owner(None))
         except InputError as problem:
             return self._form(visitor, draft, problem)
         return _redirect(id, "changed")
 
     def pause(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
-        self._subscribing.pause(id, visitor.only(None))
+        self._subscribing.pause(id, visitor.select_owner(None))
         return _redirect(id, "paused")
 
     def resume(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
-        self._subscribing.resume(id, visitor.only(None))
+        self._subscribing.resume(id, visitor.select_owner(None))
         return _redirect(id, "resumed")
 
     def renew(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
         """Give its feed a new address."""
-        subscription = self._subscribing.find(id, visitor.only(None)).subscription
+        subscription = self._subscribing.find(id, visitor.select_owner(None)).subscription
         renew_location(self._feeds, subscription.subscriber, id)
         return _redirect(id, "renewed")
 
@@ -183,14 +195,16 @@ class SubscriptionPages:
         return redirect_to(f"{AT}{format_query({'done': 'renewed', 'subscriber': form.get('subscriber')})}")
 
     def delete(self, id: str, visitor: SubscribeVisitor, form: Form) -> Response:
-        self._subscribing.find(id, visitor.only(None))
-        self._subscribing.remove([id], visitor.only(None))
+        self._subscribing.find(id, visitor.select_owner(None))
+        self._subscribing.remove([id], visitor.select_owner(None))
         return redirect_to(f"{AT}{format_query({'done': 'deleted'})}")
 
     def _draft(self, visitor: Visitor, id: str) -> Draft:
-        one = self._subscribing.find(id, visitor.only(None)).subscription
-        within = durations.show(one.within) if one.within else ""
-        return Draft(one.subscriber, one.language, one.text, within, one.id)
+        subscription = self._subscribing.find(id, visitor.select_owner(None)).subscription
+        within = durations.show(subscription.within) if subscription.within else ""
+        return Draft(
+            subscription.subscriber, subscription.language, subscription.text, within, subscription.id
+        )
 
     def _check(self, visitor: Visitor, draft: Draft) -> Response:
         """Render the check and preview that the script shows, for browsers without scripts."""

@@ -112,7 +112,7 @@ def router_for(access: Access) -> APIRouter:
                 raise InputError("a token needs a name", hint="who has it, or where: ana's phone")
             return _page(access, visitor, access.make(name, scopes, subscriber, expires_in))
         except InputError as problem:
-            return _page(access, visitor, given=form, problem=problem)
+            return _page(access, visitor, form=form, problem=problem)
 
     @router.post("/{id}/revoke")
     def revoke(id: str, visitor: AdministerVisitor, form: Form) -> Response:
@@ -127,13 +127,13 @@ def _page(
     access: Access,
     visitor: Visitor,
     made: NewToken | None = None,
-    given: dict[str, str] | None = None,
+    form: dict[str, str] | None = None,
     problem: InputError | None = None,
 ) -> Response:
     values = {
         "tokens": access.list()[::-1],
         "made": made,
-        "given": given or {},
+        "form": form or {},
         "problem": problem,
         "scopes": list(Scope),
         "now": format_instant(utc_now()),

@@ -1,4 +1,4 @@
-"""Validation of arguments and values at entry points, with an `InputError` that says what to pass."""
+"""Validation of arguments and values at entry points, with an `InputError` that states the accepted values."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def is_storable(text: str) -> bool:
     return "\x00" not in text and (text.isascii() or _is_encodable(text))
 
 
-def check_text(what: str, text: str, pointer: str | None = None) -> str:
+def check_text(title: str, text: str, pointer: str | None = None) -> str:
     """Return the text, or raise if no database can store it; `pointer` is the JSON pointer to it."""
     if not is_storable(text):
         problem = InputError(
-            f"{what} has a character that no database keeps as text",
+            f"{title} has a character that no database keeps as text",
             received=ascii(text[:80]),
             accepted="Unicode without NUL and surrogates",
         )
@@ -60,9 +60,9 @@ def check_members(value: Any, within: Sequence[str | int] = ()) -> None:
             check_members(member, (*within, name))
 
 
-def _check_member(what: str, text: str, within: Sequence[str | int]) -> None:
+def _check_member(title: str, text: str, within: Sequence[str | int]) -> None:
     if not is_storable(text):
-        check_text(what, text, "".join(f"/{escaped(str(each))}" for each in within))
+        check_text(title, text, "".join(f"/{escaped(str(each))}" for each in within))
 
 
 def escaped(name: str) -> str:
@@ -108,11 +108,11 @@ def accepts(hint: str | None = None, /, **kinds: Kinds) -> Callable[[Callable[P,
 
     def decorated(function: Callable[P, T]) -> Callable[P, T]:
         names = list(inspect.signature(function).parameters)
-        known = cache(lambda: _kinds_by_name(function) | kinds)
+        expected_kinds = cache(lambda: _kinds_by_name(function) | kinds)
 
         @wraps(function)
         def checked(*args: P.args, **named: P.kwargs) -> T:
-            expected = known()
+            expected = expected_kinds()
             for name, value in [*zip(names, args, strict=False), *named.items()]:
                 if name in expected and not isinstance(value, expected[name]):
                     raise wrong_type(name, value, expected[name], hint)
@@ -137,8 +137,8 @@ def checks_arguments(cls: C) -> C:
 
 def wrong_type(name: str, value: Any, kinds: Kinds, hint: str | None = None) -> InputError:
     """Build the error for an argument of the wrong type."""
-    known = kinds if isinstance(kinds, tuple) else (kinds,)
-    accepted = ", ".join("None" if kind is NoneType else kind.__name__ for kind in known)
+    accepted_kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    accepted = ", ".join("None" if kind is NoneType else kind.__name__ for kind in accepted_kinds)
     return InputError(
         f"the argument '{name}' has the wrong type",
         received=type(value).__name__,

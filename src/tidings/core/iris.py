@@ -65,11 +65,11 @@ def _remove_dot_segments(path: str) -> str:
     first = 0
     while first < len(segments) and segments[first] in (".", ".."):
         first += 1  # rules A and D; a path that begins with a slash has an empty first segment
-    kept = segments[first : first + 1] if segments[first : first + 1] != [""] else []
+    output = segments[first : first + 1] if segments[first : first + 1] != [""] else []
     for segment in segments[first + 1 :]:
         if segment == "..":
-            del kept[-1:]
+            del output[-1:]
         elif segment != ".":
-            kept.append("/" + segment)
+            output.append("/" + segment)
     ended = len(segments) > first + 1 and segments[-1] in (".", "..")
-    return "".join(kept) + ("/" if ended else "")
+    return "".join(output) + ("/" if ended else "")

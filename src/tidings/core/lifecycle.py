@@ -53,7 +53,7 @@ class Worker(ABC):
     """
 
     join_seconds: float | None = None
-    """How long the end of the `with` block waits for the step in progress; without a limit by default."""
+    """Time that the end of the `with` block waits for the step in progress; without a limit by default."""
 
     def __init__(self, name: str, pause: float) -> None:
         self.error: TidingsError | None = None
@@ -83,7 +83,7 @@ class Worker(ABC):
 
     @property
     def problem(self) -> str | None:
-        """What keeps the worker from its work, or None."""
+        """The problem that keeps the worker from working, or None."""
         if not self.is_alive:
             return f"{self._thread.name} has stopped because of an error; see the log"
         error = self.error

@@ -33,9 +33,9 @@ def over_limit(
     received: str | None = None,
 ) -> DecodeProblem:
     """Build the error for input beyond a limit; `over` has the message and the unit for each limit."""
-    what, unit = over[limit]
+    message, unit = over[limit]
     accepted = f"at most {getattr(limits, limit):,} {unit} (the limit {limit})"
-    return DecodeProblem(what, where=where, received=received, accepted=accepted)
+    return DecodeProblem(message, where=where, received=received, accepted=accepted)
 
 
 def limits_from(variable: str, kind: type[L]) -> L:
@@ -49,11 +49,11 @@ def limits_from(variable: str, kind: type[L]) -> L:
 def limits_in(text: str, kind: type[L], variable: str) -> L:
     """Parse limits; `variable` is the source that errors name."""
     limits: dict[str, int] = {}
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     for word in text.replace(",", " ").split():
         name, _, number = word.partition("=")
-        if name not in known or not _WHOLE.fullmatch(number.replace("_", "")):
-            accepted = f"NAME=NUMBER, where NAME is one of {', '.join(sorted(known))}"
+        if name not in names or not _WHOLE.fullmatch(number.replace("_", "")):
+            accepted = f"NAME=NUMBER, where NAME is one of {', '.join(sorted(names))}"
             raise SetupError("not a limit", where=variable, received=word, accepted=accepted)
         limits[name] = int(number.replace("_", ""))
     try:

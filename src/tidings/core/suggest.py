@@ -2,8 +2,8 @@
 
     closest("prise", ["price", "quantity"])     'price'
 
-One hint is worth some milliseconds. If thousands of inputs are rejected together, nobody reads them all, and an
-attacker could keep the machine busy for minutes: `bounded_search` limits the comparisons to the first errors.
+One hint is worth some milliseconds. If thousands of inputs are rejected together, users do not read all hints, and
+an attacker could keep the machine busy for minutes: `bounded_search` limits the comparisons to the first errors.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def bounded_search(most: int | None = None) -> Iterator[None]:
     """Limit comparisons to `most` (default `MOST`, 0 for none); a nested limit draws on the outer one, too."""
     outer, allowed = _budget.get(), MOST if most is None else most
     inner = _Budget(allowed if outer is None else min(allowed, outer.count))
-    before, token = inner.count, _budget.set(inner)
+    count_before, token = inner.count, _budget.set(inner)
     try:
         yield
     finally:
         _budget.reset(token)
         if outer is not None:
-            outer.count -= before - inner.count
+            outer.count -= count_before - inner.count
 
 
 def spend_budget(count: int) -> bool:
@@ -60,7 +60,7 @@ def spend_budget(count: int) -> bool:
     return is_enough
 
 
-def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+def closest(word: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the most similar word, if one is similar enough.
 
     Words of very different length are skipped first: difflib does that, too, but with a call for each word.
@@ -68,7 +68,7 @@ def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     size = len(word)
     if size > LONGEST:
         return None
-    candidates = [each for each in known if 2.0 * min(size, len(each)) >= cutoff * (size + len(each))]
+    candidates = [each for each in names if 2.0 * min(size, len(each)) >= cutoff * (size + len(each))]
     if not candidates or not spend_budget(len(candidates) * (1 + size * size // SQUARE)):
         return None
     return next(iter(get_close_matches(word, candidates, 1, cutoff)), None)
@@ -90,18 +90,18 @@ MOST_COMPARED = 1000
 """Number of names above which there are no hints: a stream of invalid events must not cost a second each."""
 
 
-def did_you_mean(word: str, known: Collection[str]) -> str | None:
+def did_you_mean(word: str, names: Collection[str]) -> str | None:
     """Return a hint with the known name most similar to a mistyped one, if there is one."""
-    if len(known) > MOST_COMPARED:
+    if len(names) > MOST_COMPARED:
         return None
-    meant = closest(word, known)
-    return f"did you mean '{meant}'?" if meant else None
+    suggestion = closest(word, names)
+    return f"did you mean '{suggestion}'?" if suggestion else None
 
 
 def join_words(words: Iterable[str], last: str = "and") -> str:
     """Join words for a sentence: `a`, `a and b`, `a, b and c`."""
-    *before, end = list(words)
-    return f"{', '.join(before)} {last} {end}" if before else end
+    *leading, end = list(words)
+    return f"{', '.join(leading)} {last} {end}" if leading else end
 
 
 def printable(text: str, limit: int = 80) -> str:
@@ -112,8 +112,8 @@ def printable(text: str, limit: int = 80) -> str:
 
 def shorten_list(words: Collection[str], limit: int = 12, shown: Callable[[str], str] = str) -> str:
     """Join the first words of a list, with the number of the others."""
-    more = len(words) - limit
-    return ", ".join(map(shown, islice(words, limit))) + (f" and {more:,} more" if more > 0 else "")
+    omitted = len(words) - limit
+    return ", ".join(map(shown, islice(words, limit))) + (f" and {omitted:,} more" if omitted > 0 else "")
 
 
 PYDANTIC_WORDS = {
@@ -144,7 +144,7 @@ PYDANTIC_WORDS = {
 
 
 def expected(error: Mapping[str, Any]) -> str:
-    """Describe what one of pydantic's `errors()` would accept; by default in pydantic's words."""
+    """Describe the input that would avoid one of pydantic's `errors()`; by default in pydantic's words."""
     words = PYDANTIC_WORDS.get(error["type"])
     if words is None:
         message: str = error["msg"]
@@ -152,7 +152,7 @@ def expected(error: Mapping[str, Any]) -> str:
     return words.format(**error.get("ctx", {}))
 
 
-def no_such(what: str, name: str, known: Sequence[str]) -> InputError:
+def no_such(title: str, name: str, names: Sequence[str]) -> InputError:
     """Build the error for an unknown parameter or member."""
-    accepted, hint = ", ".join(known) or None, did_you_mean(name, known)
-    return InputError(f"there is no {what} '{name[:200]}'", accepted=accepted, hint=hint)
+    accepted, hint = ", ".join(names) or None, did_you_mean(name, names)
+    return InputError(f"there is no {title} '{name[:200]}'", accepted=accepted, hint=hint)

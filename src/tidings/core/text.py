@@ -26,17 +26,17 @@ def close_bidi(text: str) -> str:
     for control in _BIDI.findall(text):
         if control in _END_OF:
             pending.append(_END_OF[control])
-        elif control in pending:  # the end of an isolate also ends what was opened inside it
+        elif control in pending:  # the end of an isolate also closes controls opened inside it
             del pending[len(pending) - 1 - pending[::-1].index(control) :]
     return text + "".join(reversed(pending))
 
 
 def plural(count: int, word: str) -> str:
     """Format a count with its noun: 1 event, 2 events, 3 matches, 0 properties, 1,000,000 notifications."""
-    return f"{count:,} {word if count == 1 else _several(word)}"
+    return f"{count:,} {word if count == 1 else _pluralize(word)}"
 
 
-def _several(word: str) -> str:
+def _pluralize(word: str) -> str:
     if re.search(r"[^aeiou]y$", word):
         return f"{word[:-1]}ies"
     return word + ("es" if word.endswith(("ch", "s", "x")) else "s")

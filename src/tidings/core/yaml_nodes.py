@@ -1,7 +1,7 @@
 """YAML nodes with positions, so that errors can point at them.
 
-Only what a schema needs: mappings, lists and texts. Scalars are not converted: `no` is a name, not a boolean, and 1 in
-a list of values is the text 1. Anchors are rejected, since a few lines of them expand exponentially.
+Limited to the needs of schemas: mappings, lists and texts. Scalars are not converted: `no` is a name, not a boolean,
+and 1 in a list of values is the text 1. Anchors are rejected, since a few lines of them expand exponentially.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Document:
             place = Place.at(self.text, mark.index) if mark else None
             raise SchemaError(f"invalid YAML: {error.problem or error.context}", place=place) from None
         except yaml.reader.ReaderError as error:
-            what = f"a character that YAML does not allow: U+{ord(self.text[error.position]):04X}"
-            raise SchemaError(what, where=f"character {error.position + 1}") from None
+            message = f"a character that YAML does not allow: U+{ord(self.text[error.position]):04X}"
+            raise SchemaError(message, where=f"character {error.position + 1}") from None
         return root
 
     def place(self, node: Node) -> Place:
@@ -62,54 +62,54 @@ class Document:
         return Place.at(self.text, start, end if first_line_end < 0 else min(end, first_line_end))
 
     def problem(
-        self, node: Node, what: str, accepted: str | None = None, hint: str | None = None
+        self, node: Node, message: str, accepted: str | None = None, hint: str | None = None
     ) -> SchemaError:
-        return SchemaError(what, place=self.place(node), accepted=accepted, hint=hint)
+        return SchemaError(message, place=self.place(node), accepted=accepted, hint=hint)
 
     def items(
-        self, node: Node | None, what: str, known: Collection[str] | None = None
+        self, node: Node | None, title: str, names: Collection[str] | None = None
     ) -> Iterator[tuple[str, Node, Node]]:
         """Yield the entries of a mapping: name, node of the name, value; nothing for an empty node."""
         if node is None or is_nothing(node):
             return
         if not isinstance(node, MappingNode):
-            raise self.problem(node, f"{what} is not a mapping", "lines of the form name: value")
+            raise self.problem(node, f"{title} is not a mapping", "lines of the form name: value")
         seen: set[str] = set()
         for key, value in node.value:
-            name = self.name(key, f"a name in {what}")
-            if known is not None and name not in known:
-                message = f"{what} has no '{printable(name)}'"
-                raise self.problem(key, message, shorten_list(known), did_you_mean(name, known))
+            name = self.name(key, f"a name in {title}")
+            if names is not None and name not in names:
+                message = f"{title} has no '{printable(name)}'"
+                raise self.problem(key, message, shorten_list(names), did_you_mean(name, names))
             if name in seen:
-                raise self.problem(key, f"{what} has '{printable(name)}' twice")
+                raise self.problem(key, f"{title} has '{printable(name)}' twice")
             seen.add(name)
             yield name, key, value
 
-    def elements(self, node: Node, what: str) -> list[Node]:
+    def elements(self, node: Node, title: str) -> list[Node]:
         """Return the elements of a list."""
         if not isinstance(node, SequenceNode):
-            raise self.problem(node, f"{what} is not a list", "a list such as [a, b, c]")
+            raise self.problem(node, f"{title} is not a list", "a list such as [a, b, c]")
         return list(node.value)
 
-    def text_of(self, node: Node, what: str) -> str:
+    def text_of(self, node: Node, title: str) -> str:
         """Return the text of a scalar."""
         if not isinstance(node, ScalarNode):
-            raise self.problem(node, f"{what} is not a single word or text")
+            raise self.problem(node, f"{title} is not a single word or text")
         return str(node.value)
 
-    def name(self, node: Node, what: str) -> str:
+    def name(self, node: Node, title: str) -> str:
         """Return the text of a scalar that is a name."""
-        text = self.text_of(node, what)
+        text = self.text_of(node, title)
         if not is_name(text):
-            raise self.problem(node, f"{what} is empty or has control characters")
+            raise self.problem(node, f"{title} is empty or has control characters")
         return text
 
-    def choice(self, node: Node, what: str, known: Collection[str]) -> str:
+    def choice(self, node: Node, title: str, words: Collection[str]) -> str:
         """Return the text of a scalar that is one of the known words."""
-        word = self.text_of(node, what)
-        if word not in known:
+        word = self.text_of(node, title)
+        if word not in words:
             raise self.problem(
-                node, f"{what} cannot be '{printable(word)}'", shorten_list(known), did_you_mean(word, known)
+                node, f"{title} cannot be '{printable(word)}'", shorten_list(words), did_you_mean(word, words)
             )
         return word
 

@@ -15,7 +15,7 @@ LEASE_MARGIN = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPolicy:
-    """How deliveries are made. Times are in seconds.
+    """Timing and limits of deliveries. Times are in seconds.
 
     Retries: `retry_delays` are the waits after each failed attempt, by default those of Standard Webhooks; after the
     last one a message becomes a dead letter. Up to the fraction `jitter` is added to a wait. `max_retry_after` limits a
@@ -62,5 +62,5 @@ class DeliveryPolicy:
 
     @property
     def lease(self) -> timedelta:
-        """How long a worker has a cursor for itself: longer than a run with its last request can take."""
+        """Lease time of a cursor: longer than a run with its last request can take."""
         return timedelta(seconds=self.run_seconds + self.times.total + self.grace) + LEASE_MARGIN

@@ -76,10 +76,10 @@ class Destinations:
         )
 
     def find(self, id: str) -> Destination:
-        found = self.store.destinations.find(id)
-        if found is None:
+        destination = self.store.destinations.find(id)
+        if destination is None:
             raise NotFound("there is no such destination", received=id)
-        return found
+        return destination
 
     def change(self, id: str, target: str | None = None, name: str | None = None) -> Destination:
         """Change the target or the name of a destination."""
@@ -95,15 +95,15 @@ class Destinations:
 
     def rotate(self, id: str) -> Destination:
         """Replace the secret of a webhook; the old one signs, too, for a while. There are never more than two."""
-        found = self.find(id)
-        if found.secret is None:
-            raise InputError("only webhooks have a secret", received=found.kind)
+        destination = self.find(id)
+        if destination.secret is None:
+            raise InputError("only webhooks have a secret", received=destination.kind)
         self.store.destinations.rotate(id, generate_secret(), self.policy.secret_overlap)
         return self.find(id)
 
-    def shown(self, destination: Destination) -> str:
+    def mask_target(self, destination: Destination) -> str:
         """Return the target without secrets."""
-        return self._sender(destination.kind).shown(destination.target)
+        return self._sender(destination.kind).mask_target(destination.target)
 
     def test(self, destination: Destination) -> SampleResult:
         """Send a sample notification now."""
@@ -129,9 +129,9 @@ class Destinations:
         if id is None:
             return
         names.check("a subscription's id", id)
-        found = self.store.subscriptions.find(id)
+        subscription = self.store.subscriptions.find(id)
         rule = self.store.metadata.rules_named([id]).get(id)
-        owners = {found.subscriber if found else None, rule.owner if rule else None}
+        owners = {subscription.subscriber if subscription else None, rule.owner if rule else None}
         if subscriber not in owners and not self.store.numbered_notifications.is_object_source(
             subscriber, id
         ):
@@ -139,7 +139,7 @@ class Destinations:
 
 
 def _build_sample(destination: Destination) -> Message:
-    """Build a message with a type of its own, so that receivers do not take it for a notification."""
+    """Build a message with a type of its own, so that receivers do not mistake it for a notification."""
     publication = Publication("p-sample", "application/json", b'{"title": "A sample", "price": 180}')
     because = (Reason("price < 200", 180, "/price"),)
     name = destination.subscription or "s-sample"

@@ -33,7 +33,7 @@ longer than the delivery. Other runs read their own entries, in their threads.""
 MAX_PREFETCHED_BYTES = 20_000
 """Publications larger than this are not read ahead for many cursors at once."""
 MAX_READERS = 4
-"""How many runs read the store at once: more would open and close connections all the time."""
+"""Maximum number of runs that read the store at once: more would open and close connections all the time."""
 GONE = "the receiver is gone (410)"
 WORKER_LOST = "the process that delivered it ended each time"
 
@@ -79,7 +79,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRun:
-    """The outcome of a run, None if nothing was sent. Its events are true once the outcome is recorded."""
+    """The outcome of a run, None if nothing was sent. Its events become valid once the outcome is recorded."""
 
     lease: CursorLease
     outcome: RunOutcome | None
@@ -87,7 +87,7 @@ class DeliveryRun:
 
 
 def plan_runs(store: Store, policy: DeliveryPolicy, leased: Sequence[CursorLease]) -> list[PlannedRun]:
-    """Decide what to deliver now.
+    """Select the entries to deliver now.
 
     Cursors of inactive destinations are released, those of subscribers in their quiet hours are deferred, and digests
     are started.
@@ -243,18 +243,18 @@ class Dispatcher:
         return DeliveryRun(run.lease, refused, (*events, event))
 
     def _handle_refusal(
-        self, run: PlannedRun, message: Message, before: RunOutcome, refusal: Refusal, seconds: float
+        self, run: PlannedRun, message: Message, so_far: RunOutcome, refusal: Refusal, seconds: float
     ) -> tuple[RunOutcome, DeliveryEvent]:
         """Retry the message later, or make a dead letter of it and continue behind it."""
         problem = refusal.problem
-        attempts = 1 + (run.lease.attempts if before.position == run.lease.position else 0)
+        attempts = 1 + (run.lease.attempts if so_far.position == run.lease.position else 0)
         wait = 0.0 if refusal.gone else self.retry_seconds(attempts, refusal)
         if wait is not None:
-            gone = GONE if refusal.gone else None
-            outcome = replace(before, problem=problem, wait=wait, gone=gone)
+            reason = GONE if refusal.gone else None
+            outcome = replace(so_far, problem=problem, wait=wait, gone=reason)
             return outcome, _build_event(FAILED, run, message.ids, seconds, problem)
         letter = self._build_letter(run, message, problem, attempts)
-        outcome = replace(before, position=message.last, problem=problem, letter=letter)
+        outcome = replace(so_far, position=message.last, problem=problem, letter=letter)
         return outcome, _build_event(DEAD, run, message.ids, seconds, problem)
 
     def _give_up(self, run: PlannedRun) -> DeliveryRun:
@@ -284,9 +284,9 @@ class Dispatcher:
 
 
 def _build_event(
-    what: str, run: PlannedRun, ids: tuple[str, ...], seconds: float, problem: str | None = None
+    kind: str, run: PlannedRun, ids: tuple[str, ...], seconds: float, problem: str | None = None
 ) -> DeliveryEvent:
     destination = run.destination
     return DeliveryEvent(
-        what, destination.kind, destination.id, run.lease.subscription, ids, seconds, problem
+        kind, destination.kind, destination.id, run.lease.subscription, ids, seconds, problem
     )

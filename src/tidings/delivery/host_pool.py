@@ -36,7 +36,7 @@ class _Job:
 
 
 class HostPool(Closeable):
-    """A pool of at most `threads` threads, of which at most `per_host` work for one host."""
+    """A pool of at most `threads` threads; at most `per_host` of them work for one host."""
 
     def __init__(self, threads: int, per_host: int) -> None:
         self._max_threads, self._per_host = threads, per_host

@@ -101,7 +101,7 @@ def fold_duplicates(entries: Sequence[NumberedNotification], publications: Publi
 
 
 def _duplicate_key(notification: Notification, publications: Publications) -> object:
-    """Return what duplicates have in common. A publication that was not read is a duplicate only of itself."""
+    """Return a key that duplicates share. A publication that was not read is a duplicate only of itself."""
     publication = publications.get(notification.publication)
     content = (publication.media_type, publication.body) if publication else notification.publication
     bindings = json.dumps(notification.bindings, sort_keys=True)

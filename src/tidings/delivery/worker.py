@@ -1,6 +1,6 @@
-"""Delivery worker: sends what is due with several threads, so that a slow receiver does not delay others.
+"""Delivery worker: sends due messages with several threads, so that a slow receiver does not delay others.
 
-Several processes may deliver from one store. What a killed process was sending is taken over by another one when its
+Several processes may deliver from one store. The messages of a killed process are taken over by another one when its
 lease ends; receivers recognise repeated messages by their ids.
 """
 
@@ -35,18 +35,18 @@ from tidings.delivery.sql.leases import CursorLease
 
 POLL_SECONDS = 0.5
 BUSY_POLL_SECONDS = 0.1
-"""How often the worker looks for new notifications while it delivers: the query goes over all subscribers with
+"""Interval of checks for new notifications during deliveries: the query goes over all subscribers with
 destinations."""
 LINGER_SECONDS = 0.01
-"""How long to wait for more runs to end after the first one, so that one transaction records several."""
+"""Time to wait for more runs to end after the first one, so that one transaction records several."""
 MAX_WOKEN_SUBSCRIBERS = 1_000
-"""How many subscribers have their cursors woken in one step."""
+"""Number of subscribers whose cursors wake in one step."""
 LEASES_PER_THREAD = 2
-"""How many cursors are leased per thread: a thread that is done continues with the next one at once."""
+"""Number of cursors that are leased per thread: a thread that is done continues with the next one at once."""
 MAX_QUEUE_SECONDS = 1.0
 """A leased cursor that waits longer than this for a thread is released for other processes."""
 MAX_LEASED_LETTERS = 50
-"""How many dead letters that their owners replay are leased at once."""
+"""Number of replayed dead letters that are leased at once."""
 
 _log = logging.getLogger("tidings.delivery")
 
@@ -88,25 +88,27 @@ class DeadLetterRetry:
             self._store.dead_deliveries.release(letter)
 
     def _retry(self, letter: DeadDelivery, destination: Destination) -> tuple[DeliveryEvent, bool]:
-        """Send a letter; return the event, and whether the receiver is gone."""
+        """Send a letter; return the event, and whether the receiver responded with 410."""
         sent, ids = self._dispatcher.redeliver(letter, destination)
         refusal = sent.refusal
         if refusal is None:
-            self._store.dead_deliveries.delivered(letter)
-            what, problem, is_gone = DELIVERED, None, False
+            self._store.dead_deliveries.remove_delivered(letter)
+            outcome, problem, is_gone = DELIVERED, None, False
         else:
             problem, is_gone = refusal.problem, refusal.gone
             wait = (
                 0.0 if is_gone else self._dispatcher.retry_seconds(letter.attempts_since_replay + 1, refusal)
             )
-            self._store.dead_deliveries.failed(letter, problem, wait, GONE if is_gone else None)
-            what = FAILED if wait is not None else DEAD
-        event = DeliveryEvent(what, destination.kind, destination.id, letter.subscription, ids, 0.0, problem)
+            self._store.dead_deliveries.record_failure(letter, problem, wait, GONE if is_gone else None)
+            outcome = FAILED if wait is not None else DEAD
+        event = DeliveryEvent(
+            outcome, destination.kind, destination.id, letter.subscription, ids, 0.0, problem
+        )
         return event, is_gone
 
 
 class DeliveryWorker(Worker):
-    """A worker that delivers what is due."""
+    """A worker that delivers due messages."""
 
     def __init__(
         self, dispatcher: Dispatcher, listener: DeliveryListener = ignore_event, poll: float = POLL_SECONDS
@@ -123,7 +125,7 @@ class DeliveryWorker(Worker):
         self._leases_per_thread, self._last_poll = LEASES_PER_THREAD, 0.0
 
     def step(self) -> int:
-        """Deliver what is due, without the thread; return how many cursors and dead letters were worked on."""
+        """Deliver due messages without the thread; return the number of processed cursors and dead letters."""
         self._wake()
         started = self._start_runs(leases_per_thread=1) + self._start_retries()
         self._collect(None)
@@ -157,7 +159,7 @@ class DeliveryWorker(Worker):
         return [*self._runs, *self._retries]
 
     def _start(self) -> int:
-        """Start what is due. While deliveries run, new notifications are looked for less often."""
+        """Start due deliveries. While deliveries run, checks for new notifications are less frequent."""
         started = 0
         if not self._runs or monotonic() - self._last_poll > BUSY_POLL_SECONDS:
             self._wake()

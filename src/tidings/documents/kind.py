@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 XML = "application/xml"
 
 MOST_SHOWN = 10_000
-"""How many characters of a document a summary shows."""
+"""Maximum number of characters of a document in a summary."""
 
 
 class Documents(Kind):
@@ -83,7 +83,7 @@ class Documents(Kind):
 
 
 def check_document(body: bytes) -> None:
-    """Validate a document, in a process of its own where the service runs."""
+    """Validate a document, in a separate process if the service runs."""
     xml_decoder.decode(body)
 
 

@@ -57,7 +57,7 @@ class _Tests:
         return self._below.get(parent, ())
 
     def visit(self, place: int, above: Steps, exact: bool) -> None:
-        """Add the tests of a node; `exact` says that everything above applies to a single node."""
+        """Add the tests of a node; `exact` means that everything above applies to a single node."""
         node, children = self.twig[place], self.below(place)
         steps = (*above, LinearStep(node.axis, node.kind, node.name))
         if node.negated:
@@ -84,7 +84,7 @@ class _Tests:
         return self._end(further[0], steps) if further else steps
 
     def _negated(self, place: int, steps: Steps, exact: bool) -> None:
-        """Add `not(a/b = 1)` as a test if nothing else is asked of a or b, and if it applies to a single node."""
+        """Add `not(a/b = 1)` as a test if no other test applies to a or b, and if it applies to a single node."""
         node = self.twig[place]
         while exact and not node.tests and not node.firsts:
             children = self.below(place)

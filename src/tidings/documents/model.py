@@ -25,7 +25,7 @@ class NodeKind(IntEnum):
 
 
 class Axis(IntEnum):
-    """How a step leads on: to children (`/`), or to all descendants (`//`).
+    """Axis of a step: to children (`/`), or to all descendants (`//`).
 
     Attributes count as children of their element, so that `a//@y` includes those of `a`, as in XPath.
     """
@@ -67,9 +67,9 @@ def steps_of(path: str) -> tuple[LinearStep, ...]:
     return steps
 
 
-def _step(slashes: str, at: str, name: str) -> LinearStep:
+def _step(slashes: str, sign: str, name: str) -> LinearStep:
     axis = Axis.DESCENDANT if slashes == "//" else Axis.CHILD
-    if at:
+    if sign:
         return LinearStep(axis, NodeKind.ATTRIBUTE, name)
     return LinearStep(axis, NodeKind.TEXT, "") if name == TEXT else LinearStep(axis, NodeKind.ELEMENT, name)
 

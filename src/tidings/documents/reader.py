@@ -41,14 +41,14 @@ class DocumentReader(Reader):
             return DecodedPublications(decoded.atoms, ids, decoded.rejects, plain=plain)
         where = np.array(sorted(added), np.int64)
         bodies = [buffer[starts[i] : ends[i]].tobytes() for i in where]
-        enriched = self._enriched(bodies, [added[i] for i in where])
+        enriched = self._decode_enriched(bodies, [added[i] for i in where])
         plain += [(int(where[i]), build_unenriched_problem(problem)) for i, problem in enriched.rejects]
         which = np.setdiff1d(np.arange(len(where)), [i for i, _ in enriched.rejects])
         atoms = replace_documents(decoded.atoms, where[which], enriched.atoms, which)
-        kept = {int(i): added[i] for i in where[which]}
-        return DecodedPublications(atoms, ids, decoded.rejects, kept, plain)
+        enriched_rows = {int(i): added[i] for i in where[which]}
+        return DecodedPublications(atoms, ids, decoded.rejects, enriched_rows, plain)
 
-    def _enriched(self, bodies: Sequence[bytes], added: Sequence[list[Added]]) -> DecodedDocuments:
+    def _decode_enriched(self, bodies: Sequence[bytes], added: Sequence[list[Added]]) -> DecodedDocuments:
         """Decode documents with the rows that are added to them."""
         enriched = [enrich_body(body, rows) for body, rows in zip(bodies, added, strict=True)]
         ends = np.cumsum([len(body) for body in enriched], dtype=np.int64)

@@ -27,7 +27,7 @@ from tidings.documents.xpath.xpath_tree import (
 from tidings.model import Reason
 
 MOST_LOOKS = 1_000_000
-"""How many node visits an explanation may take: about a second."""
+"""Maximum number of node visits of an explanation: about a second."""
 
 SHOWN = 200
 """Maximum length of a value in a reason: an element's value may be a whole book."""
@@ -78,19 +78,19 @@ class _Document:
         self.order = {id(node): place for place, node in enumerate([self.top, *_below(self.top)])}
         self.left: float = math.inf
 
-    def holds(self, expression: Expression, at: Node) -> bool:
+    def holds(self, expression: Expression, node: Node) -> bool:
         """Return whether an expression holds for a node."""
         if isinstance(expression, And):
-            return all(self.holds(part, at) for part in expression.parts)
+            return all(self.holds(part, node) for part in expression.parts)
         if isinstance(expression, Or):
-            return any(self.holds(part, at) for part in expression.parts)
+            return any(self.holds(part, node) for part in expression.parts)
         if isinstance(expression, Not):
-            return not self.holds(expression.part, at)
-        return self.witness(expression, self.follow(expression.path, at)[-1]) is not None
+            return not self.holds(expression.part, node)
+        return self.witness(expression, self.follow(expression.path, node)[-1]) is not None
 
-    def follow(self, path: Path, at: Node) -> list[list[Node]]:
+    def follow(self, path: Path, origin: Node) -> list[list[Node]]:
         """Return the nodes where a path begins, then those that each step reaches, in document order."""
-        levels = [[self.top if path.absolute else at]]
+        levels = [[self.top if path.absolute else origin]]
         for step in path.steps:
             reached = {id(node): node for start in levels[-1] for node in self.take_step(start, step)}
             held = [node for node in reached.values() if all(self.holds(p, node) for p in step.predicates)]
@@ -105,36 +105,36 @@ class _Document:
             raise _TooMuch
         return [node for node in among if node.kind is step.kind and is_named(step.name, node.name)]
 
-    def witness(self, found: PathTest, reached: list[Node]) -> Node | None:
+    def witness(self, test: PathTest, reached: list[Node]) -> Node | None:
         """Return the first node at the path that satisfies the test."""
-        operator, literal = found.operator, found.literal
+        operator, literal = test.operator, test.literal
         if operator is None:
             return reached[0] if reached else None
         candidates = reached[:1] if operator in _OF_THE_FIRST else reached
         return next((node for node in candidates if _compare(node.value, operator, literal)), None)
 
-    def reasons(self, expression: Expression, at: Node) -> Iterable[Reason]:
+    def reasons(self, expression: Expression, node: Node) -> Iterable[Reason]:
         """Return the reasons why an expression holds for a node."""
         if isinstance(expression, And):
-            return [reason for part in expression.parts for reason in self.reasons(part, at)]
+            return [reason for part in expression.parts for reason in self.reasons(part, node)]
         if isinstance(expression, Or):
-            return self.reasons(next(part for part in expression.parts if self.holds(part, at)), at)
+            return self.reasons(next(part for part in expression.parts if self.holds(part, node)), node)
         if isinstance(expression, Not):
-            return [Reason(show_briefly(expression), None, "/" if at is self.top else place_of(at))]
-        return self.path_reasons(expression, at)
+            return [Reason(show_briefly(expression), None, "/" if node is self.top else place_of(node))]
+        return self.path_reasons(expression, node)
 
-    def path_reasons(self, found: PathTest, at: Node) -> Iterator[Reason]:
+    def path_reasons(self, test: PathTest, start: Node) -> Iterator[Reason]:
         """Yield the reasons of predicates along the path, then its own, unless the last predicates already imply it."""
-        levels = self.follow(found.path, at)
-        witness = self.witness(found, levels[-1])
+        levels = self.follow(test.path, start)
+        witness = self.witness(test, levels[-1])
         assert witness is not None, "only expressions that hold have reasons"
-        for step, node in zip(found.path.steps, _way_to(witness, found.path.steps, levels), strict=True):
+        for step, node in zip(test.path.steps, _way_to(witness, test.path.steps, levels), strict=True):
             for predicate in step.predicates:
                 yield from self.reasons(predicate, node)
-        if found.operator is not None:
-            yield Reason(show_briefly(_plain(found)), _cut(witness.value), place_of(witness))
-        elif not (found.path.steps and found.path.steps[-1].predicates):
-            yield Reason(show_briefly(_plain(found)), None, place_of(witness))
+        if test.operator is not None:
+            yield Reason(show_briefly(_plain(test)), _cut(witness.value), place_of(witness))
+        elif not (test.path.steps and test.path.steps[-1].predicates):
+            yield Reason(show_briefly(_plain(test)), None, place_of(witness))
 
 
 _OF_THE_FIRST = (ValueOperator.CONTAINS, ValueOperator.STARTS_WITH)
@@ -185,10 +185,10 @@ def _above(node: Node) -> list[Node]:
     return above
 
 
-def _plain(found: PathTest) -> PathTest:
+def _plain(test: PathTest) -> PathTest:
     """Remove the predicates along the path, which have reasons of their own."""
-    steps = tuple(replace(step, predicates=()) for step in found.path.steps)
-    return replace(found, path=replace(found.path, steps=steps))
+    steps = tuple(replace(step, predicates=()) for step in test.path.steps)
+    return replace(test, path=replace(test.path, steps=steps))
 
 
 def _cut(value: str) -> str:

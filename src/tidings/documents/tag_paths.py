@@ -63,10 +63,10 @@ class TagPaths:
         number = -1
         for step in steps_of(path):
             uri, _, local = step.name.rpartition("}")
-            number = self._entered(number, uri[1:], int(step.kind), local)
+            number = self._enter_name(number, uri[1:], int(step.kind), local)
         return number
 
-    def _entered(self, above: int, uri: str, kind: int, local: str) -> int:
+    def _enter_name(self, above: int, uri: str, kind: int, local: str) -> int:
         while True:
             number = tables.enter_space(self.spaces, _bytes(uri))
             if number >= 0:
@@ -79,15 +79,15 @@ class TagPaths:
 
     def grow(self) -> None:
         """Double the capacity."""
-        self.spaces = _grown(self.spaces, _new_spaces)
-        self.paths = _grown(self.paths, _new_paths)
+        self.spaces = _grow_table(self.spaces, _new_spaces)
+        self.paths = _grow_table(self.paths, _new_paths)
 
 
 def too_many_tag_paths() -> DecodeProblem:
     """Make the error for a document with new tag paths when a batch already has too many."""
-    what = "the documents of this batch have too many different tag paths"
+    message = "the documents of this batch have too many different tag paths"
     accepted = f"tag paths of {MOST_PATH_BYTES:,} bytes together"
-    return DecodeProblem(what, accepted=accepted, hint="use few element names, and no data in names")
+    return DecodeProblem(message, accepted=accepted, hint="use few element names, and no data in names")
 
 
 def _bytes(text: str) -> Any:
@@ -119,7 +119,7 @@ def _new_paths(entries: int, size: int) -> Paths:
     return Paths(*_new_spaces(entries, size), name_length, path_length, text, np.zeros(entries, np.int64))
 
 
-def _grown(table: Any, new: Callable[[int, int], Any]) -> Any:
+def _grow_table(table: Any, new: Callable[[int, int], Any]) -> Any:
     """Copy the names into arrays of twice the size."""
     larger = new(2 * len(table.parent), 2 * len(table.keys))
     for name, array in table._asdict().items():

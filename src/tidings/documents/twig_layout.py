@@ -141,12 +141,12 @@ def _words(trees: TwigTrees, position: Integers, flags: Integers, name: Integers
     words = np.empty(int(width.sum()), np.uint32)
     words[start], words[start + 1] = flags, name
     by_node = np.argsort(trees.node, kind="stable")
-    at = np.empty(len(by_node), np.int64)
-    at[by_node] = start[trees.node[by_node]] + 2 + sum_before(trees.node[by_node], widths[by_node])
+    offset = np.empty(len(by_node), np.int64)
+    offset[by_node] = start[trees.node[by_node]] + 2 + sum_before(trees.node[by_node], widths[by_node])
     strings = np.where(is_number, 0, trees.operand).astype(np.int64)
-    words[at] = trees.flags | strings << STRING_SHIFT
-    bits, at = trees.operand[is_number].view(np.uint64), at[is_number]
-    words[at + 1], words[at + 2] = bits & np.uint64(0xFFFFFFFF), bits >> np.uint64(32)
+    words[offset] = trees.flags | strings << STRING_SHIFT
+    bits, offset = trees.operand[is_number].view(np.uint64), offset[is_number]
+    words[offset + 1], words[offset + 2] = bits & np.uint64(0xFFFFFFFF), bits >> np.uint64(32)
     return words, width
 
 
@@ -156,15 +156,15 @@ def irregular_tests(
     """Return the tests that the twigs imply, each with its texts."""
     bare = np.flatnonzero(layout.bare)
     node = np.concatenate((trees.node, bare))
-    asked = np.where(trees.flags == _INEXACT, _EXISTS, trees.flags)
-    asked = np.concatenate((asked, np.full(len(bare), _EXISTS)))
+    operators = np.where(trees.flags == _INEXACT, _EXISTS, trees.flags)
+    operators = np.concatenate((operators, np.full(len(bare), _EXISTS)))
     operand = np.concatenate((trees.operand, np.zeros(len(bare))))
-    operand[asked == _EXISTS] = 0
-    test = trees.place[node].astype(np.int64) << _TEST_BITS | asked
+    operand[operators == _EXISTS] = 0
+    test = trees.place[node].astype(np.int64) << _TEST_BITS | operators
     order = np.lexsort((layout.position[node], test))
     test, text, operand = test[order], layout.text[node[order]], operand[order]
-    again, kept = _repeated(test * len(trees.first) + text, operand)
-    test, text, operand = test[kept], text[kept], operand[kept]
+    again, distinct = _drop_repeated(test * len(trees.first) + text, operand)
+    test, text, operand = test[distinct], text[distinct], operand[distinct]
     order = np.lexsort((again, test))
     starts = np.flatnonzero(np.diff(test[order], prepend=-1) | np.diff(again[order], prepend=-1))
     return tuple(
@@ -173,15 +173,15 @@ def irregular_tests(
     )
 
 
-def _repeated(groups: Integers, operand: npt.NDArray[np.float64]) -> tuple[Integers, Integers]:
+def _drop_repeated(groups: Integers, operand: npt.NDArray[np.float64]) -> tuple[Integers, Integers]:
     """Drop repeated operands within each group; return each remaining test's ordinal in its group, and its place."""
     same = np.diff(groups) == 0
     several = np.flatnonzero(np.append(same, False) | np.append(False, same))
     by_operand = several[np.lexsort((operand[several], groups[several]))]
     again = (np.diff(groups[by_operand]) == 0) & (np.diff(operand[by_operand]) == 0)
-    kept = np.ones(len(groups), np.bool_)
-    kept[by_operand[1:][again]] = False
-    places = np.flatnonzero(kept)
+    distinct = np.ones(len(groups), np.bool_)
+    distinct[by_operand[1:][again]] = False
+    places = np.flatnonzero(distinct)
     return sum_before(groups[places], np.ones(len(places), np.int64)), places
 
 

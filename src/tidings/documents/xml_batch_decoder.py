@@ -97,7 +97,7 @@ def decode_documents(
     """Decode the atoms of the documents `buffer[starts[i]:ends[i]]`."""
     table.begin()
     problems: Problems = {}
-    documents = _readable(kernel.Documents(buffer, starts, ends), limits, problems)
+    documents = _convert_to_utf8(kernel.Documents(buffer, starts, ends), limits, problems)
     out = _run_kernel(documents, problems, table, limits)
     _check_documents(documents, out, limits, problems)
     declined = [i for i in np.flatnonzero(out.code == xml_tags.DECLINED).tolist() if i not in problems]
@@ -105,17 +105,17 @@ def decode_documents(
     return DecodedDocuments(atoms, sorted(problems.items()), len(declined))
 
 
-def _readable(documents: kernel.Documents, limits: Limits, problems: Problems) -> kernel.Documents:
+def _convert_to_utf8(documents: kernel.Documents, limits: Limits, problems: Problems) -> kernel.Documents:
     """Convert the documents to UTF-8. Those that are too large or in an unknown encoding become problems."""
     text, starts, ends = (read_only(array) for array in documents)
     for i in np.flatnonzero(ends - starts > limits.document).tolist():
         problems[i] = beyond("document", limits, received=f"{ends[i] - starts[i]:,} bytes")
     foreign = np.zeros(len(starts), np.bool_)
     kernel.find_other_encodings(kernel.Documents(text, starts, ends), foreign)
-    return _recoded(kernel.Documents(text, starts, ends), np.flatnonzero(foreign).tolist(), problems)
+    return _append_recoded(kernel.Documents(text, starts, ends), np.flatnonzero(foreign).tolist(), problems)
 
 
-def _recoded(documents: kernel.Documents, foreign: list[int], problems: Problems) -> kernel.Documents:
+def _append_recoded(documents: kernel.Documents, foreign: list[int], problems: Problems) -> kernel.Documents:
     """Append documents that may be in another encoding in UTF-8 after the others."""
     if not foreign:
         return documents
@@ -151,7 +151,7 @@ def _run_kernel(
         if out.used[kernel.WHY] == xml_tags.TABLES_FULL:
             table.grow()
         else:
-            out = out._replace(**{name: _doubled(getattr(out, name)) for name in COLUMNS})
+            out = out._replace(**{name: _double_room(getattr(out, name)) for name in COLUMNS})
     return out
 
 
@@ -209,7 +209,7 @@ def _new_work(limits: Limits) -> xml_tags.Work:
     return xml_tags.Work._make((*elements, *prefixes, *attributes))
 
 
-def _doubled(column: Any) -> Any:
+def _double_room(column: Any) -> Any:
     return np.concatenate([column, np.empty_like(column)])
 
 
@@ -232,10 +232,10 @@ def _check_documents(
             problems[i] = problem
 
 
-def _refuse(code: int, body: bytes, at: int, limits: Limits) -> None:
+def _refuse(code: int, body: bytes, position: int, limits: Limits) -> None:
     """Raise the kernel's finding; a document may have been declined before a declaration in it was seen."""
     if code in LIMIT_OF:
-        raise beyond(LIMIT_OF[code], limits, where=describe_place(body, at))
+        raise beyond(LIMIT_OF[code], limits, where=describe_place(body, position))
     if code == xml_tags.CROWDED:
         raise too_many_tag_paths()
     reject_doctype(body)
@@ -254,14 +254,14 @@ def _with_declined(
     for i in declined:
         nodes.append(None)
         try:
-            nodes[-1] = _entered(decode_utf8(_body(documents, i), limits), table)
+            nodes[-1] = _enter_tag_paths(decode_utf8(_body(documents, i), limits), table)
         except DecodeProblem as problem:
             problems[i] = problem
-    atoms = _without(_atoms(out, table.names), list(problems))
-    return _spliced(atoms, np.array(declined), atoms_of(nodes), table) if any(nodes) else atoms
+    atoms = _drop_documents(_atoms(out, table.names), list(problems))
+    return _splice_atoms(atoms, np.array(declined), atoms_of(nodes), table) if any(nodes) else atoms
 
 
-def _entered(document: Node, table: TagPaths) -> Node:
+def _enter_tag_paths(document: Node, table: TagPaths) -> Node:
     """Add the tag paths of a document to the table."""
     for path in atoms_of([document]).paths:
         table.number(path)
@@ -275,32 +275,32 @@ def _atoms(out: kernel.Out, paths: tuple[str, ...]) -> Atoms:
     return Atoms(paths, out.starts, path, kind, payload, length, out.text[: out.used[kernel.VALUES]], parent)
 
 
-def _without(atoms: Atoms, refused: list[int]) -> Atoms:
+def _drop_documents(atoms: Atoms, refused: list[int]) -> Atoms:
     """Drop the atoms of some documents."""
     counts = np.diff(atoms.starts)
     if not counts[refused].any():
         return atoms
     ok = np.ones(len(counts), np.bool_)
     ok[refused] = False
-    kept = np.repeat(ok, counts)
+    mask = np.repeat(ok, counts)
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.where(ok, counts, 0))])
-    path, kind, payload = atoms.path[kept], atoms.kind[kept], atoms.payload[kept]
-    return Atoms(atoms.paths, starts, path, kind, payload, atoms.length[kept], atoms.text, atoms.parent[kept])
+    path, kind, payload = atoms.path[mask], atoms.kind[mask], atoms.payload[mask]
+    return Atoms(atoms.paths, starts, path, kind, payload, atoms.length[mask], atoms.text, atoms.parent[mask])
 
 
-def _spliced(atoms: Atoms, where: Integers, added: Atoms, table: TagPaths) -> Atoms:
+def _splice_atoms(atoms: Atoms, where: Integers, added: Atoms, table: TagPaths) -> Atoms:
     """Merge the atoms of the documents `where`, which have none yet, in document order."""
     numbers = np.array([table.number(path) for path in added.paths], np.int32)
-    counts, more = np.diff(atoms.starts), np.diff(added.starts)
-    counts[where] = more
-    at = np.repeat(atoms.starts[where], more)
+    counts, added_counts = np.diff(atoms.starts), np.diff(added.starts)
+    counts[where] = added_counts
+    positions = np.repeat(atoms.starts[where], added_counts)
     return Atoms(
         table.names,
         np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-        np.insert(atoms.path, at, numbers[added.path]),
-        np.insert(atoms.kind, at, added.kind),
-        np.insert(atoms.payload, at, added.payload + len(atoms.text)),
-        np.insert(atoms.length, at, added.length),
+        np.insert(atoms.path, positions, numbers[added.path]),
+        np.insert(atoms.kind, positions, added.kind),
+        np.insert(atoms.payload, positions, added.payload + len(atoms.text)),
+        np.insert(atoms.length, positions, added.length),
         np.concatenate([atoms.text, added.text]),
-        np.insert(atoms.parent, at, added.parent),
+        np.insert(atoms.parent, positions, added.parent),
     )

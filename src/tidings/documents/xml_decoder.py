@@ -40,7 +40,7 @@ from tidings.parsers.xml_parser import (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a document may be. Lengths are in bytes of UTF-8; a name includes its namespace."""
+    """Size limits of a document. Lengths are in bytes of UTF-8; a name includes its namespace."""
 
     document: int = 16_000_000
     depth: int = 200
@@ -89,7 +89,7 @@ def decode(body: bytes, limits: Limits = DEFAULT) -> Node:
 
 
 def decode_utf8(text: bytes, limits: Limits = DEFAULT) -> Node:
-    """Decode a document that is already UTF-8, whatever its XML declaration says."""
+    """Decode a document that is already UTF-8, regardless of its XML declaration."""
     return _node(checked_tree(text, limits), None)
 
 
@@ -142,7 +142,7 @@ class _Measured(DeclarationGuard):
         for uri in declared.values():
             if "}" in uri:
                 raise DecodeProblem(
-                    "a namespace name contains a }", where=self._here(), received=printable(uri)
+                    "a namespace name contains a }", where=self._current_element(), received=printable(uri)
                 )
         self._around.append((self._node(NodeKind.ELEMENT, tag), self._text_before))
         self._at_most("depth", len(self._around))
@@ -185,9 +185,9 @@ class _Measured(DeclarationGuard):
 
     def _at_most(self, limit: str, value: int) -> None:
         if value > getattr(self._limits, limit):
-            raise beyond(limit, self._limits, where=self._here())
+            raise beyond(limit, self._limits, where=self._current_element())
 
-    def _here(self) -> str | None:
+    def _current_element(self) -> str | None:
         return printable(self._around[-1][0]) if self._around else None
 
 

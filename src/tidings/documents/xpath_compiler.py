@@ -16,7 +16,7 @@ from tidings.errors import CheckProblem, TooLarge
 from tidings.matching.compiler.language import Context
 from tidings.matching.compiler.plan import Plan
 
-_ASKS_THE_FIRST = (ValueOperator.CONTAINS, ValueOperator.STARTS_WITH)
+_FIRST_NODE_OPERATORS = (ValueOperator.CONTAINS, ValueOperator.STARTS_WITH)
 
 
 class Branch(NamedTuple):
@@ -72,11 +72,11 @@ class _Expansion:
             return self._negated(self.expand(expression.part))
         parts = [self.expand(part) for part in expression.parts]
         if isinstance(expression, And):
-            return self._all(parts)
+            return self._expand_all(parts)
         assert isinstance(expression, Or)
-        return self._counted(tuple(dict.fromkeys(option for part in parts for option in part)))
+        return self._count_branches(tuple(dict.fromkeys(option for part in parts for option in part)))
 
-    def _all(self, parts: Iterable[Alternatives]) -> Alternatives:
+    def _expand_all(self, parts: Iterable[Alternatives]) -> Alternatives:
         made: Alternatives = ((),)
         for part in parts:
             self._count(len(made) * len(part))
@@ -85,14 +85,14 @@ class _Expansion:
 
     def _negated(self, alternatives: Alternatives) -> Alternatives:
         """Negate alternatives: at least one part of each must not hold."""
-        return self._all(tuple((_opposite(part),) for part in parts) for parts in alternatives)
+        return self._expand_all(tuple((_opposite(part),) for part in parts) for parts in alternatives)
 
     def _path_test(self, test: PathTest) -> Alternatives:
         tests = () if test.operator is None else (ValueTest(test.operator, _literal(test, self.context)),)
         if not test.path.steps:
             return (tests,)
-        held = [self._all(map(self.expand, step.predicates)) for step in test.path.steps]
-        first = test.operator in _ASKS_THE_FIRST and not _is_single(test.path)
+        held = [self._expand_all(map(self.expand, step.predicates)) for step in test.path.steps]
+        first = test.operator in _FIRST_NODE_OPERATORS and not _is_single(test.path)
         if first and any(len(options) > 1 for options in held):
             raise self.context.problem(
                 "alternatives inside the path of contains() or starts-with() are not supported",
@@ -105,7 +105,7 @@ class _Expansion:
         self._count(made)
         return tuple(_chain(test.path, chosen, tests, first) for chosen in product(*held))
 
-    def _counted(self, made: Alternatives) -> Alternatives:
+    def _count_branches(self, made: Alternatives) -> Alternatives:
         self._count(len(made))
         return made
 
@@ -196,14 +196,14 @@ def _twig(branches: list[Branch]) -> Twig:
         for child in _in_order(branch.children):
             put(child, place)
 
-    for branch in _in_order(_joined(branches)):
+    for branch in _in_order(_merge_branches(branches)):
         put(branch, DOCUMENT)
     if any(max(len(node.tests), len(node.firsts)) > MOST_TESTS for node in nodes):
         raise TooLarge("too many comparisons of one node", accepted=f"at most {MOST_TESTS}")
     return tuple(nodes)
 
 
-def _joined(branches: list[Branch]) -> list[Branch]:
+def _merge_branches(branches: list[Branch]) -> list[Branch]:
     """Merge branches of the single document element: all conditions on `/stock` apply to the same one."""
     whole: list[Branch] = []
     joined: dict[tuple[NodeKind, str], Branch] = {}

@@ -1,4 +1,4 @@
-"""XPaths composed of pieces that were read before: for texts of which hardly two have the same skeleton.
+"""XPaths composed of pieces that were read before, for texts that nearly all have different skeletons.
 
 A piece is the text before, between or after literals:
 
@@ -52,7 +52,7 @@ class Piece(NamedTuple):
 
 
 class _At(Enum):
-    """The last thing read, which determines what may follow."""
+    """The last token read, which determines the tokens that may follow."""
 
     BEGIN = auto()
     LITERAL = auto()
@@ -66,7 +66,7 @@ class _At(Enum):
 
 
 _OPERATORS = {each.value: number for number, each in enumerate(OPERATORS) if not each.value[0].isalpha()}
-_ASKED: dict[str, tuple[int | None, _At]] = dict.fromkeys(_OPERATORS, (None, _At.OPERATOR))
+_AFTER_OPERATOR: dict[str, tuple[int | None, _At]] = dict.fromkeys(_OPERATORS, (None, _At.OPERATOR))
 _SLASHES: dict[str, tuple[int | None, _At]] = {"/": (None, _At.CHILD), "//": (None, _At.DESCENDANT)}
 _DONE: dict[str, tuple[int | None, _At]] = {
     "]": (CLOSE, _At.ELEMENT),
@@ -77,14 +77,14 @@ _FOLLOWS: dict[_At, dict[str, tuple[int | None, _At]]] = {
     _At.BEGIN: _SLASHES,
     _At.LITERAL: _DONE,
     _At.INSIDE: {".": (None, _At.DOT), "./": (None, _At.CHILD), ".//": (None, _At.DESCENDANT)},
-    _At.DOT: _ASKED,
+    _At.DOT: _AFTER_OPERATOR,
     _At.CHILD: {},
     _At.DESCENDANT: {},
-    _At.ELEMENT: {**_SLASHES, **_DONE, **_ASKED, "[": (OPEN, _At.INSIDE)},
-    _At.LEAF: {**_DONE, **_ASKED},
+    _At.ELEMENT: {**_SLASHES, **_DONE, **_AFTER_OPERATOR, "[": (OPEN, _At.INSIDE)},
+    _At.LEAF: {**_DONE, **_AFTER_OPERATOR},
     _At.OPERATOR: {},
 }
-"""The grammar: what may follow what, and its move. Where a step may follow, any other word is one."""
+"""The grammar: tokens that may follow each state, and their moves. Where a step may follow, any other word is one."""
 _BEFORE_STEPS = (_At.BEGIN, _At.INSIDE, _At.CHILD, _At.DESCENDANT)
 _ENDS = (_At.LITERAL, _At.ELEMENT, _At.LEAF, _At.OPERATOR)
 
@@ -114,23 +114,23 @@ class Pieces:
             self._later[text] = self._read(text, _At.LITERAL)
         return self._later[text]
 
-    def _read(self, text: str, at: _At) -> Piece | None:
+    def _read(self, text: str, state: _At) -> Piece | None:
         parts = _WORD.split(text)
         between, words = parts[::2], parts[1::2]
         moves, size = list[int](), 0
         for word in words:
-            if word not in _FOLLOWS[at] and (at not in _BEFORE_STEPS or word[0] in _NO_STEP):
+            if word not in _FOLLOWS[state] and (state not in _BEFORE_STEPS or word[0] in _NO_STEP):
                 return None
-            size += at in _BEFORE_STEPS
-            move, at = _FOLLOWS[at].get(word) or self._step(at, word)
+            size += state in _BEFORE_STEPS
+            move, state = _FOLLOWS[state].get(word) or self._step(state, word)
             if move is not None:
                 moves.append(move)
-        if at not in _ENDS or "".join(between).strip(_BLANK):
+        if state not in _ENDS or "".join(between).strip(_BLANK):
             return None
-        return Piece(tuple(moves), _OPERATORS[words[-1]] if at is _At.OPERATOR else NO_LITERAL, size)
+        return Piece(tuple(moves), _OPERATORS[words[-1]] if state is _At.OPERATOR else NO_LITERAL, size)
 
-    def _step(self, at: _At, word: str) -> tuple[int, _At]:
-        axis = Axis.DESCENDANT if at is _At.DESCENDANT else Axis.CHILD
+    def _step(self, state: _At, word: str) -> tuple[int, _At]:
+        axis = Axis.DESCENDANT if state is _At.DESCENDANT else Axis.CHILD
         if word == TEXT:
             step = LinearStep(axis, NodeKind.TEXT, "")
         elif word[0] == "@":
@@ -227,8 +227,8 @@ class Composer:
 
     def _is_crowded(self, first: int) -> bool:
         """Return whether a node has more tests than its words can encode."""
-        asked = self._node[first:]
-        return len(asked) > MOST_TESTS and max(Counter(asked).values()) > MOST_TESTS
+        nodes = self._node[first:]
+        return len(nodes) > MOST_TESTS and max(Counter(nodes).values()) > MOST_TESTS
 
     def finish(self, strings: pa.Array[Any]) -> IrregularClauses:
         """Write the twigs of all texts and return their clauses; `strings` are in the order of their numbers."""

@@ -147,7 +147,7 @@ class _BulkCompiler:
         if not kinds:
             return False
         marks = [_mark(kind, ordinal) for ordinal, kind in enumerate(kinds)]
-        written = [*map(_written, marks), ""]
+        written = [*map(_write_mark, marks), ""]
         text = "".join(part for pair in zip(_pieces(skeleton), written, strict=True) for part in pair)
         try:
             plan = compile_xpath(Context(text, None, self._limit))
@@ -176,7 +176,7 @@ def _mark(kind: str, ordinal: int) -> str | float:
     return f"\ue000{ordinal}\ue001" if kind == _STRING else float(_NUMBERS_FROM + ordinal)
 
 
-def _written(mark: str | float) -> str:
+def _write_mark(mark: str | float) -> str:
     return f'"{mark}"' if isinstance(mark, str) else f"{mark:.0f}"
 
 
@@ -239,13 +239,13 @@ class _Template:
 
 def _places(twig: Twig) -> list[tuple[int, str | float]]:
     """Return the place of each test of a twig among its words, and its literal."""
-    at, found = 0, []
+    position, places = 0, []
     for node in twig:
-        at += 2
+        position += 2
         for test in (*node.tests, *node.firsts):
-            found.append((at, test.literal))
-            at += 1 if isinstance(test.literal, str) else 3
-    return found
+            places.append((position, test.literal))
+            position += 1 if isinstance(test.literal, str) else 3
+    return places
 
 
 _CODES = {Kind.STRING: "I", Kind.NUMBER: "d", None: "B"}

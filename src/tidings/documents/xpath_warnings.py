@@ -5,7 +5,7 @@
     //lot[@sold and not(@sold)]                   required and excluded
     //lot[//bid > 5]                              the bid may be in any lot: .//bid is one in this lot
 
-Only what is cheap to prove is found: no warning does not mean that a document can match.
+Only conflicts that are cheap to prove are found: without a warning, it may still be that no document can match.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def warn_about_xpath(context: Context) -> Iterator[TextWarning]:
 
 
 class Conflict(NamedTuple):
-    """Why no document satisfies a twig, and what locates it in the text: a test, or the name of a node."""
+    """The reason why no document satisfies a twig, and its location in the text: a test, or the name of a node."""
 
     what: str
     test: ValueTest | None = None
@@ -73,16 +73,16 @@ class _Nodes:
 
     def conflict(self) -> Conflict | None:
         """Find a conflict. All paths that begin with `/` share the single document element."""
-        first = [n for n in self._wanted([DOCUMENT]) if self._twig[n].axis is Axis.CHILD]
-        others = [[n] for n in self._wanted([DOCUMENT]) if n not in first]
+        first = [n for n in self._required([DOCUMENT]) if self._twig[n].axis is Axis.CHILD]
+        others = [[n] for n in self._required([DOCUMENT]) if n not in first]
         nodes = [self._twig[n] for n in first]
         return (
             _of_the_top(nodes)
-            or self._excluded([DOCUMENT])
+            or self._find_excluded([DOCUMENT])
             or _first(self._of_group(group) for group in ([first] if first else []) + others)
         )
 
-    def _wanted(self, group: Sequence[int]) -> list[int]:
+    def _required(self, group: Sequence[int]) -> list[int]:
         return [n for parent in group for n in self._below[parent] if not self._twig[n].negated]
 
     def _of_group(self, group: list[int]) -> Conflict | None:
@@ -90,7 +90,7 @@ class _Nodes:
         tests = [test for node in nodes for test in node.tests]
         return (
             _of_tests(nodes[0], tests)
-            or self._excluded(group)
+            or self._find_excluded(group)
             or _first(self._of_group(each) for each in self._groups(group))
         )
 
@@ -98,7 +98,7 @@ class _Nodes:
         """Group the children of a node. An element has each attribute once; there may be several of everything else."""
         attributes: dict[str, list[int]] = defaultdict(list)
         groups = []
-        for number in self._wanted(group):
+        for number in self._required(group):
             node = self._twig[number]
             if node.kind is NodeKind.ATTRIBUTE and node.axis is Axis.CHILD and not node.name.endswith("*"):
                 attributes[node.name].append(number)
@@ -106,21 +106,21 @@ class _Nodes:
                 groups.append([number])
         return [*attributes.values(), *groups]
 
-    def _excluded(self, group: list[int]) -> Conflict | None:
+    def _find_excluded(self, group: list[int]) -> Conflict | None:
         """Find a node below the group that is required, and excluded unconditionally."""
         for number in (n for parent in group for n in self._below[parent] if self._twig[n].negated):
             node = self._twig[number]
             if self._below[number] or node.tests or node.firsts:
                 continue
-            within = self._wanted(group) if node.axis is Axis.CHILD else [*self._all_wanted(group)]
+            within = self._required(group) if node.axis is Axis.CHILD else [*self._all_wanted(group)]
             for other in (self._twig[n] for n in within):
                 near = node.axis is Axis.DESCENDANT or other.axis is Axis.CHILD
                 if near and node.kind is other.kind and is_named(node.name, other.name):
-                    return Conflict(f"'{_shown(other)}' is required and excluded", name=node.name)
+                    return Conflict(f"'{_show_node(other)}' is required and excluded", name=node.name)
         return None
 
     def _all_wanted(self, group: Sequence[int]) -> Iterator[int]:
-        for number in self._wanted(group):
+        for number in self._required(group):
             yield number
             yield from self._all_wanted([number])
 
@@ -129,20 +129,20 @@ def _of_the_top(nodes: Sequence[TwigNode]) -> Conflict | None:
     for node in nodes:
         if node.kind is not NodeKind.ELEMENT:
             return Conflict(
-                f"'{_shown(node)}' is inside an element, not at the top of a document", name=node.name
+                f"'{_show_node(node)}' is inside an element, not at the top of a document", name=node.name
             )
         for other in nodes:
             if not _compatible(node.name, other.name):
                 names = f"'{node.name}' and '{other.name}'"
-                what = f"it has one element at the top, which cannot be both {names}"
-                return Conflict(what, name=other.name)
+                message = f"it has one element at the top, which cannot be both {names}"
+                return Conflict(message, name=other.name)
     return None
 
 
-def _compatible(one: str, other: str) -> bool:
+def _compatible(first: str, second: str) -> bool:
     """Return whether one name can pass two name tests; two namespace wildcards are assumed to be compatible."""
-    both = one.endswith("*") and other.endswith("*")
-    return both or is_named(one, other) or is_named(other, one)
+    both = first.endswith("*") and second.endswith("*")
+    return both or is_named(first, second) or is_named(second, first)
 
 
 _COMPARED: Mapping[ValueOperator, Callable[[Anything, Anything], bool]] = {
@@ -166,7 +166,7 @@ def _of_tests(node: TwigNode, tests: Sequence[ValueTest]) -> Conflict | None:
             return Conflict("no text() is empty", test)
         for other in tests:
             if _exclude(test, other):
-                both = f"{_asked(node, test)} and {_asked(node, other)}"
+                both = f"{_show_test(node, test)} and {_show_test(node, other)}"
                 return Conflict(f"one value cannot satisfy both {both}", other)
     return None
 
@@ -189,18 +189,18 @@ def _exclude(test: ValueTest, other: ValueTest) -> bool:
     return False
 
 
-def _asked(node: TwigNode, test: ValueTest) -> str:
+def _show_test(node: TwigNode, test: ValueTest) -> str:
     steps = (Step(Axis.CHILD, node.kind, node.name),) if node.kind is NodeKind.ATTRIBUTE else ()
-    found = PathTest(Path(False, steps), test.operator, test.literal)
-    return show_briefly(Not(found) if test.negated else found)
+    path_test = PathTest(Path(False, steps), test.operator, test.literal)
+    return show_briefly(Not(path_test) if test.negated else path_test)
 
 
-def _shown(node: TwigNode) -> str:
+def _show_node(node: TwigNode) -> str:
     return show_briefly(PathTest(Path(True, (Step(node.axis, node.kind, node.name),)))).lstrip("/")
 
 
-def _first(found: Iterable[Conflict | None]) -> Conflict | None:
-    return next((each for each in found if each is not None), None)
+def _first(conflicts: Iterable[Conflict | None]) -> Conflict | None:
+    return next((each for each in conflicts if each is not None), None)
 
 
 def _span_of(conflict: Conflict, tree: Expression, context: Context) -> Span:
@@ -209,32 +209,32 @@ def _span_of(conflict: Conflict, tree: Expression, context: Context) -> Span:
     return spans[-1] if spans else Span(0, len(context.text))
 
 
-def _is_about(conflict: Conflict, found: PathTest) -> bool:
+def _is_about(conflict: Conflict, path_test: PathTest) -> bool:
     if conflict.test is not None:
-        return (found.operator, found.literal) == (conflict.test.operator, conflict.test.literal)
-    return any(step.name == conflict.name for step in found.path.steps)
+        return (path_test.operator, path_test.literal) == (conflict.test.operator, conflict.test.literal)
+    return any(step.name == conflict.name for step in path_test.path.steps)
 
 
 def _all_tests(expression: Expression) -> Iterator[PathTest]:
     """Yield every comparison and every path alone, including those in brackets."""
-    for found in _outermost(expression):
-        yield found
-        for predicate in (each for step in found.path.steps for each in step.predicates):
+    for test in _outermost(expression):
+        yield test
+        for predicate in (each for step in test.path.steps for each in step.predicates):
             yield from _all_tests(predicate)
 
 
 def _absolute_in_predicates(tree: Expression, context: Context) -> Iterator[TextWarning]:
-    for found in _outermost(tree):
-        yield from _absolute_below(found.path, found.path, context)
+    for test in _outermost(tree):
+        yield from _absolute_below(test.path, test.path, context)
 
 
 def _absolute_below(path: Path, around: Path, context: Context) -> Iterator[TextWarning]:
     """Warn of paths in brackets that begin at the document, unless the absolute path `around` them begins alike."""
     for step in path.steps:
-        for found in (each for predicate in step.predicates for each in _outermost(predicate)):
-            if found.path.absolute and not _begin_alike(around, found.path):
-                yield _wrong_beginning(step, found.path, context)
-            yield from _absolute_below(found.path, found.path if found.path.absolute else around, context)
+        for test in (each for predicate in step.predicates for each in _outermost(predicate)):
+            if test.path.absolute and not _begin_alike(around, test.path):
+                yield _wrong_beginning(step, test.path, context)
+            yield from _absolute_below(test.path, test.path if test.path.absolute else around, context)
 
 
 def _outermost(expression: Expression) -> Iterator[PathTest]:
@@ -247,15 +247,15 @@ def _outermost(expression: Expression) -> Iterator[PathTest]:
         yield expression
 
 
-def _begin_alike(one: Path, other: Path) -> bool:
-    """Return whether two paths begin at the same element: `/feed/entry[/feed/title]` means what it says."""
-    first, second = one.steps[0], other.steps[0]
+def _begin_alike(outer: Path, inner: Path) -> bool:
+    """Return whether two paths begin at the same element: `/feed/entry[/feed/title]` is intended."""
+    first, second = outer.steps[0], inner.steps[0]
     return first.axis is second.axis is Axis.CHILD and first.name == second.name
 
 
 def _wrong_beginning(step: Step, path: Path, context: Context) -> TextWarning:
     written = context.text[path.span.start : path.span.end]
     short = written if len(written) <= _SHOWN else written[: _SHOWN - 1] + "…"
-    meant = f".{short}" if short.startswith("//") else short.removeprefix("/")
-    what = f"'{short}' begins at the document, not at '{step.name}'"
-    return context.warning(what, path.span, hint=f"did you mean {meant}?")
+    suggestion = f".{short}" if short.startswith("//") else short.removeprefix("/")
+    message = f"'{short}' begins at the document, not at '{step.name}'"
+    return context.warning(message, path.span, hint=f"did you mean {suggestion}?")

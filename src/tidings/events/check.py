@@ -89,7 +89,7 @@ def read_literals(comparison: Comparison, domain: Domain | None, context: Contex
         return comparison
     if domain is not None and _KIND_OF_DOMAIN[domain.kind] is not Kind.INSTANT:
         return comparison
-    read = tuple(_read(literal, span, context) for literal, span in _located(comparison))
+    read = tuple(_read(literal, span, context) for literal, span in _literals_with_spans(comparison))
     return _with_literals(comparison, read)
 
 
@@ -112,7 +112,7 @@ def check_kinds(comparison: Comparison, domain: Domain | None, context: Context)
     if operator.on_text and domain is not None and domain.kind in (DomainKind.NUMERIC, DomainKind.BOOLEAN):
         message = f"'{operator.spelling}' is for strings, but {comparison.path} is {domain.kind}"
         raise context.problem(message, comparison.spans.operator)
-    for literal, span in _located(comparison):
+    for literal, span in _literals_with_spans(comparison):
         kind = kind_of(literal)
         if kind not in operator.kinds:
             raise context.problem(_not_taken(operator.spelling, kind), span)
@@ -135,7 +135,7 @@ def _check_kind(path: str, literal: Literal, span: Span, domain: Domain, context
         raise context.problem(message, span, accepted=_EXAMPLE[kind], hint=hint)
 
 
-def _located(comparison: Comparison) -> list[tuple[Literal, Span]]:
+def _literals_with_spans(comparison: Comparison) -> list[tuple[Literal, Span]]:
     return list(zip(comparison.literals, comparison.spans.literals, strict=True))
 
 
@@ -144,7 +144,7 @@ def check_values(comparison: Comparison, domain: Domain | None, context: Context
     operator = comparison.operator
     if domain is None or operator.on_text or (domain.kind not in LISTED and operator not in (EQ, IN)):
         return comparison
-    for literal, span in _located(comparison):
+    for literal, span in _literals_with_spans(comparison):
         is_valid = isinstance(literal, Instant) or domain.accepts(literal)
         if not is_valid:
             raise _unknown_value(comparison.path, literal, span, domain, context)
@@ -237,7 +237,7 @@ def split_kinds(comparison: Comparison, _: Domain | None, __: Context) -> Tree:
         return comparison
     if not comparison.spans.literals:
         return comparison
-    located = _located(comparison)
+    located = _literals_with_spans(comparison)
     kinds = sorted({kind_of(literal) for literal, _ in located})
     return either(tuple(_of_kind(comparison, kind, located) for kind in kinds))
 

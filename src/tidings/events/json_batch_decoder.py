@@ -97,9 +97,9 @@ def decode_many(
     """
     documents = kernel.Documents(read_only(buffer), read_only(starts), read_only(ends))
     out = _run(documents, paths, id_field)
-    atoms = Atoms(paths.paths, out.starts, *_filled(out), documents.text)
+    atoms = Atoms(paths.paths, out.starts, *_trim_output(out), documents.text)
     if conformity is not None:
-        atoms = _conforming(atoms, out, conformity)
+        atoms = _decline_inconsistent(atoms, out, conformity)
     if out.declined.any():
         slow = _by_definition(documents, np.flatnonzero(out.declined), id_field, conformity, labels)
         return _with_declined(documents, out, atoms, slow)
@@ -120,7 +120,7 @@ def _run(documents: kernel.Documents, paths: PathTable, id_field: str | None) ->
     return out
 
 
-def _conforming(atoms: Atoms, out: kernel.Out, conformity: Conformity) -> Atoms:
+def _decline_inconsistent(atoms: Atoms, out: kernel.Out, conformity: Conformity) -> Atoms:
     """Decline the documents that may be inconsistent, and drop their atoms."""
     doubles = atoms.payload.view(np.float64)
     seen = conform.Atoms(
@@ -143,12 +143,12 @@ def _new_out(count: int, room: int) -> kernel.Out:
 
 
 def _columns(room: int) -> tuple[Any, Any, Any, Any]:
-    """Allocate path, kind, payload and length for so many atoms."""
+    """Allocate path, kind, payload and length for a number of atoms."""
     path, kind = np.empty(room, np.int32), np.empty(room, np.uint8)
     return path, kind, np.empty(room, np.int64), np.empty(room, np.int32)
 
 
-def _filled(out: kernel.Out) -> tuple[Any, Any, Any, Any]:
+def _trim_output(out: kernel.Out) -> tuple[Any, Any, Any, Any]:
     size = out.starts[-1]
     return out.path[:size], out.kind[:size], out.payload[:size], out.length[:size]
 
@@ -185,14 +185,14 @@ def _with_declined(
     where = np.flatnonzero(out.declined)
     added = Atoms.of(slow.events, atoms.paths)
     names = [(name or "").encode() for name in slow.ids]
-    text = _appended(documents.text, added.text, np.frombuffer(b"".join(names), np.uint8))
+    text = _append_texts(documents.text, added.text, np.frombuffer(b"".join(names), np.uint8))
     sizes = np.array([len(name) for name in names], np.int64)
     out.id_start[where] = len(documents.text) + len(added.text) + np.cumsum(sizes) - sizes
     out.id_length[where] = np.where([name is None for name in slow.ids], -1, sizes)
     ids = _ids(text, out.id_start, out.id_length)
     ok = np.ones(len(out.declined), np.bool_)
     ok[[i for i, _ in slow.rejects]] = False
-    return DecodedLines(_spliced(atoms, where, added, text), ids, ok, slow.rejects, len(where))
+    return DecodedLines(_splice_atoms(atoms, where, added, text), ids, ok, slow.rejects, len(where))
 
 
 class _Slow(NamedTuple):
@@ -239,11 +239,11 @@ def _refuse_label(event: Event) -> None:
         )
 
 
-def _appended(text: Bytes, *parts: Bytes) -> Bytes:
+def _append_texts(text: Bytes, *parts: Bytes) -> Bytes:
     return np.concatenate([text, *parts]) if any(len(part) for part in parts) else text
 
 
-def _spliced(atoms: Atoms, where: Integers, added: Atoms, text: Bytes) -> Atoms:
+def _splice_atoms(atoms: Atoms, where: Integers, added: Atoms, text: Bytes) -> Atoms:
     """Merge the atoms of the documents `where`, which have none yet, in document order."""
     counts, added_counts = np.diff(atoms.starts), np.diff(added.starts)
     counts[where] = added_counts

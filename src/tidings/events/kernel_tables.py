@@ -124,7 +124,7 @@ def _is_loose(domain: Domain | None) -> bool:
 def _rules(schema: EventSchema, paths: tuple[str, ...], common: set[str]) -> kernel.Rules:
     numbers = {path: number for number, path in enumerate(paths)}
     domains = [schema.domain_of(path) if path in schema.attributes else None for path in paths]
-    lists = {domain.name: number for number, domain in enumerate(_listed(schema), 1)}
+    lists = {domain.name: number for number, domain in enumerate(_listed_domains(schema), 1)}
     members = [_members(event_type, numbers) for event_type in schema.event_types.values()]
     return kernel.Rules(
         event_type=numbers[EVENT_TYPE],
@@ -141,7 +141,7 @@ def _rules(schema: EventSchema, paths: tuple[str, ...], common: set[str]) -> ker
     )
 
 
-def _listed(schema: EventSchema) -> list[Domain]:
+def _listed_domains(schema: EventSchema) -> list[Domain]:
     return [domain for domain in schema.domains.values() if domain.kind in LISTED]
 
 
@@ -149,7 +149,7 @@ def _words(schema: EventSchema) -> Iterator[tuple[int, bytes]]:
     """Yield list number and word: first the event types, then the values of each listed domain."""
     for name in schema.event_types:
         yield kernel.EVENT_TYPES, name.encode()
-    for number, domain in enumerate(_listed(schema), 1):
+    for number, domain in enumerate(_listed_domains(schema), 1):
         for value in domain.values:
             yield number, value.encode()
 

@@ -32,8 +32,8 @@ def find_guarded_texts(
     suspect = np.zeros(rows, np.bool_)
     leaves = [leaf for leaf in comparisons(tree) if isinstance(leaf.operand, Slots)]
     for left, right in combinations(leaves, 2):
-        if _alike(left, right):
-            suspect |= _same(left, right, columns)
+        if _are_alike(left, right):
+            suspect |= _are_equal(left, right, columns)
     for leaf in leaves:
         if leaf.operator is BETWEEN:
             low, high = _columns(leaf, columns)
@@ -48,14 +48,14 @@ def _columns(leaf: Comparison, columns: Columns) -> list[Literals]:
     return [columns[ordinal] for ordinal in leaf.operand.ordinals]
 
 
-def _alike(left: Comparison, right: Comparison) -> bool:
+def _are_alike(left: Comparison, right: Comparison) -> bool:
     """Return whether the two would be the same predicate if their literals were equal."""
     assert isinstance(left.operand, Slots) and isinstance(right.operand, Slots)
     same_operand = left.kind is right.kind and len(left.operand.ordinals) == len(right.operand.ordinals)
     return left.path == right.path and left.operator is right.operator and same_operand
 
 
-def _same(left: Comparison, right: Comparison, columns: Columns) -> Mask:
+def _are_equal(left: Comparison, right: Comparison, columns: Columns) -> Mask:
     pairs = zip(_columns(left, columns), _columns(right, columns), strict=True)
     return np.asarray(np.logical_and.reduce([equal(*pair) for pair in pairs]), np.bool_)
 

@@ -50,12 +50,12 @@ class Stop:
     @property
     def expectation(self) -> str:
         """A phrase for the input that is accepted here."""
-        return next(phrase for terminal, phrase in _WANTED if terminal in self.accepts)
+        return next(phrase for terminal, phrase in _EXPECTATIONS if terminal in self.accepts)
 
     @property
     def after(self) -> str:
         """A phrase for the token before: ` after '<'`."""
-        return f" after {_quoted(self.before)}" if self.tokens else ""
+        return f" after {_quote_token(self.before)}" if self.tokens else ""
 
     @property
     def takes_value(self) -> bool:
@@ -129,11 +129,11 @@ def _takes(states: _Table, stack: list[Any], terminal: str, end: Any) -> bool:
     return True
 
 
-def _quoted(token: str) -> str:
+def _quote_token(token: str) -> str:
     return token if token.startswith("'") else f"'{token}'"
 
 
-_WANTED: tuple[tuple[str, str], ...] = (
+_EXPECTATIONS: tuple[tuple[str, str], ...] = (
     ("COMPARED", "an operator"),
     ("IN", "an operator that is a word"),
     ("_NOT", "a predicate"),

@@ -3,7 +3,7 @@ compiler.
 
 In bulk, each skeleton is compiled once, and its literals are read as columns:
 
-    texts -> skeletons -> shapes (what literals look like) -> one tree per shape -> blocks of clauses
+    texts -> skeletons -> shapes (lexical forms of literals) -> one tree per shape -> blocks of clauses
                                               └─ texts that could differ: one by one
 
 The result equals that of compiling one by one; `literal_guards` decides which texts cannot use a shape.
@@ -66,15 +66,15 @@ REWRITES: tuple[Callable[[Tree, Context], Tree], ...] = (
 
 def compile_predicates(context: Context) -> Plan:
     """Compile one text."""
-    return lower(to_clauses(understand(context), context))
+    return lower(to_clauses(interpret(context), context))
 
 
 def parse_and_check(text: str, schema: EventSchema | None = None) -> Tree:
     """Parse a text and check it against the schema; operators and literals of the tree are resolved."""
-    return understand(Context(text, schema))
+    return interpret(Context(text, schema))
 
 
-def understand(context: Context) -> Tree:
+def interpret(context: Context) -> Tree:
     """Parse and check the text of a context."""
     return check(parse(context.text, context.schema), context)
 
@@ -142,7 +142,7 @@ class PredicateLanguage(Language):
         return compile_rows(self, texts, schema, limit)
 
     def warnings(self, context: Context, knowledge: Knowledge | None = None) -> tuple[TextWarning, ...]:
-        tree = to_clauses(understand(context), context)
+        tree = to_clauses(interpret(context), context)
         return first_warnings(warning for check in CHECKS for warning in check(tree, context))
 
 
@@ -171,14 +171,14 @@ def _compile_skeleton(
         return
     rows = np.array(skeleton.rows, np.int64)
     columns = [LiteralTexts.of(skeleton.column(ordinal)) for ordinal in range(skeleton.width)]
-    for places in _alike(columns):
+    for places in _iter_alike_places(columns):
         chosen = columns if places is None else [column.take(places) for column in columns]
         mine = rows if places is None else rows[places]
         shape = None if _is_odd(chosen) else _find_shape(texts, mine, schema, limit)
         yield from mine.tolist() if shape is None else _compile_shape(shape, chosen, mine, schema, into)
 
 
-def _alike(columns: Sequence[LiteralTexts]) -> Iterator[Places | None]:
+def _iter_alike_places(columns: Sequence[LiteralTexts]) -> Iterator[Places | None]:
     """Yield places whose literals look alike in every column; None for all places."""
     if all((column.sorts == column.sorts[0]).all() for column in columns):
         yield None
@@ -223,10 +223,10 @@ def _shape_of(text: str, schema: EventSchema | None, limit: int) -> _Shape | Non
     ends = {end: ordinal for ordinal, end in enumerate(literal_ends(text))}
     try:
         with suggest.bounded_search(0):  # refused texts are compiled again one by one, with hints
-            checked = understand(context)
+            checked = interpret(context)
             if not _is_open(checked, ends):
                 return None
-            tree = rewrite(checked, lambda leaf: _opened(leaf, ends))
+            tree = rewrite(checked, lambda leaf: _replace_literals(leaf, ends))
             clauses = to_clauses(tree, context)
     except SubscriptionError:
         return None
@@ -247,7 +247,7 @@ def _is_open(tree: Tree, ends: Mapping[int, int]) -> bool:
     return whole and sorted(span.end for span in spans) == sorted(ends)
 
 
-def _opened(leaf: Comparison, ends: Mapping[int, int]) -> Comparison:
+def _replace_literals(leaf: Comparison, ends: Mapping[int, int]) -> Comparison:
     if leaf.kind is None or leaf.kind is Kind.BOOLEAN:
         return leaf
     ordinals = tuple(ends[span.end] for span in leaf.spans.literals)
@@ -281,7 +281,7 @@ def _compile_shape(
 
 
 def _dated_otherwise(written: LiteralTexts, kind: Kind, place: int) -> Mask:
-    """Strings that name an instant although the example only looked like one: '2004-99-99'."""
+    """Strings that name an instant although the example only has the form of one: '2004-99-99'."""
     if kind is not Kind.STRING or written.sorts[0] != Sort.DATED_STRING:
         return np.zeros(len(written.sorts), np.bool_)
     named = written.names_instants()

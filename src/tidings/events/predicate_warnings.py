@@ -1,4 +1,4 @@
-"""Warnings about predicate texts that compile but may not mean what their authors think.
+"""Warnings about predicate texts that compile but may have another meaning than intended.
 
 Texts that can never match are refused (`contradictions`). These are accepted with a warning:
 
@@ -26,7 +26,7 @@ from tidings.matching.compiler.language import Context
 from tidings.values import kind_of, show
 
 _LOWER, _UPPER = (GT, GE), (LT, LE)
-_ONE_VALUE_EACH = (EQ, NE, IN, EXISTS)
+_MEANINGFUL_TWICE = (EQ, NE, IN, EXISTS)
 """Operators whose conjunctions are meaningful: `tag = 'oak' and tag = 'old'` needs two values."""
 
 
@@ -95,7 +95,7 @@ def _pairs(tree: Tree) -> Iterator[tuple[Comparison, Comparison]]:
     for clause in clauses_of(tree):
         by_path: dict[str, list[Comparison]] = {}
         for part in clause:
-            if isinstance(part, Comparison) and part.operator not in _ONE_VALUE_EACH:
+            if isinstance(part, Comparison) and part.operator not in _MEANINGFUL_TWICE:
                 by_path.setdefault(part.path, []).append(part)
         for parts in by_path.values():
             yield from (pair for pair in combinations(_in_text_order(parts), 2) if not _is_one_side(*pair))

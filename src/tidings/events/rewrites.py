@@ -1,7 +1,7 @@
 """Rewrites that bring a tree into clauses: an `or` of `and`s of predicates and negated predicates.
 
 Each is a pure function that keeps the meaning. They compare predicates for equality only, never by
-implication. So what they do to a shape without literals, they do to every text of that shape whose literals
+implication. So their effect on a shape without literals is that on every text of that shape whose literals
 differ.
 
 Predicates that can never match are refused: `a = 1 and not a = 1`, `a = 1 and not exists a`, and, for
@@ -126,9 +126,9 @@ def drop_subsumed(tree: Tree, _: Context) -> Tree:
 def drop_contradictions(tree: Tree, context: Context) -> Tree:
     """Drop clauses with a predicate and its negation, or with one on an absent attribute; refuse if none is left."""
     clauses = clauses_of(tree)
-    possible = [clause for clause in clauses if _contradicted(clause) is None]
+    possible = [clause for clause in clauses if _find_contradiction(clause) is None]
     if not possible:
-        contradiction = _contradicted(clauses[0])
+        contradiction = _find_contradiction(clauses[0])
         assert contradiction is not None
         predicate, other = contradiction
         span = predicate.spans.whole
@@ -138,7 +138,7 @@ def drop_contradictions(tree: Tree, context: Context) -> Tree:
     return either(tuple(both(clause) for clause in possible))
 
 
-def _contradicted(clause: Sequence[Tree]) -> tuple[Comparison, str] | None:
+def _find_contradiction(clause: Sequence[Tree]) -> tuple[Comparison, str] | None:
     """Return a predicate of a clause that another one contradicts, and a phrase for the other one."""
     denied = {part.part for part in clause if isinstance(part, Not)}
     absent = {part.path for part in denied if isinstance(part, Comparison) and part.operator is EXISTS}
@@ -155,11 +155,11 @@ def refuse_impossible(tree: Tree, context: Context) -> Tree:
     schema = context.schema
     if schema is None or schema.is_empty:
         return tree
-    conflicts = [_impossible(clause, schema) for clause in clauses_of(tree)]
+    conflicts = [_find_impossible(clause, schema) for clause in clauses_of(tree)]
     if all(conflicts):
         first = conflicts[0]
         spans = [comparison_of(part).spans.whole for part in first]
-        shown = " and ".join(_shown(part) for part in first)
+        shown = " and ".join(_show_part(part) for part in first)
         path = comparison_of(first[0]).path
         domain = schema.domain_of(path)
         raise context.problem(
@@ -170,11 +170,11 @@ def refuse_impossible(tree: Tree, context: Context) -> Tree:
     return tree
 
 
-def _shown(part: Tree) -> str:
+def _show_part(part: Tree) -> str:
     return ("not " if isinstance(part, Not) else "") + show_test(comparison_of(part))
 
 
-def _impossible(clause: Sequence[Tree], schema: EventSchema) -> list[Tree]:
+def _find_impossible(clause: Sequence[Tree], schema: EventSchema) -> list[Tree]:
     """Return the parts of a clause that no single value can satisfy together; empty if the clause is possible."""
     by_path: dict[str, list[Tree]] = {}
     for part in clause:

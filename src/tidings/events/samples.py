@@ -70,14 +70,18 @@ def generate_event_examples(schema: EventSchema) -> Iterator[Example]:
     examples: dict[DomainKind, Example] = {}
     for attribute in schema.attributes.values():
         domain = schema.domain(attribute.domain)
-        if domain is not None and domain.kind not in examples and (text := _about(attribute.name, domain)):
-            examples[domain.kind] = Example(text, _ASKS[domain.kind])
+        if (
+            domain is not None
+            and domain.kind not in examples
+            and (text := _sample_predicate(attribute.name, domain))
+        ):
+            examples[domain.kind] = Example(text, _EXPLANATIONS[domain.kind])
     yield from examples.values()
     if len(examples) > 1:
         yield Example(" and ".join(example.text for example in islice(examples.values(), 2)), "both")
 
 
-_ASKS = {
+_EXPLANATIONS = {
     DomainKind.NUMERIC: "compare a value",
     DomainKind.STRING: "part of a text",
     DomainKind.BOOLEAN: "a flag that is set",
@@ -87,7 +91,7 @@ _ASKS = {
 }
 
 
-def _about(name: str, domain: Domain) -> str | None:
+def _sample_predicate(name: str, domain: Domain) -> str | None:
     """Return a predicate about an attribute, or `None` if its domain has no values."""
     if domain.kind is DomainKind.NUMERIC:
         bounds = [bound for bound in (domain.maximum, domain.minimum) if bound is not None]

@@ -32,9 +32,8 @@ _CUT = re.compile(
     re.DOTALL,
 )
 _ACTIVE, _OFTEN, _SHARE = 8, 16, 20
-"""How many skeletons are tried by their own pattern before a text is cut, after how many texts a skeleton is
-considered for that, and that it must make up at least every twentieth text: failed tries cost more than
-cutting."""
+"""Number of skeletons whose own pattern is tried before a text is cut, number of texts after which a skeleton is
+considered for that, and its minimum share, every twentieth text: failed tries cost more than cutting."""
 
 Recognise = Callable[[str], "re.Match[str] | None"]
 Key = tuple[tuple[str, ...], tuple[bool, ...]]
@@ -145,7 +144,7 @@ _DATED = r"^'[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
 @dataclass(frozen=True, slots=True)
 class LiteralTexts:
-    """Literals as written, and what each looks like."""
+    """Literals as written, and their lexical forms."""
 
     texts: pa.Array[Any]
     sorts: npt.NDArray[np.uint8]

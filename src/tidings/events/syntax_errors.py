@@ -24,7 +24,7 @@ _WORDS = ", ".join(each.spelling for each in OPERATORS if each.spelling[0].isalp
 
 
 EXPLAINED, LETTERS = 20, 8
-"""Cost of explaining a mistake, in word comparisons: a constant, plus one per so many letters of the text."""
+"""Cost of explaining a mistake, in word comparisons: a constant, plus a share for the length of the text."""
 
 
 def explain_slip(

@@ -109,7 +109,7 @@ class _Batch:
         self._reader, self._text = reader, bytearray()
         self._edge_starts = [0]
         self._edges: list[int] = []
-        self._known: dict[Term, int] = {}
+        self._term_numbers: dict[Term, int] = {}
         self._terms: list[_Written] = []
         self._classes: list[list[tuple[Related, int]]] = []
         self._properties: dict[int, str] = {}
@@ -124,7 +124,7 @@ class _Batch:
         own = {term: self._enter(term) for term in types}
         for term, classes in types.items():
             self._relate(own[term], self._reader.related(term, classes), own)
-        known_terms, numbers = self._known, self._edges
+        known_terms, numbers = self._term_numbers, self._edges
         for edge in edges:
             for term in edge:
                 number = own.get(term)
@@ -136,7 +136,7 @@ class _Batch:
 
     def _new(self, term: Term, own: dict[Term, int]) -> int:
         """Add a term without types in its publication. Blank nodes are separate in any case."""
-        numbers = own if term.kind is TermKind.BLANK else self._known
+        numbers = own if term.kind is TermKind.BLANK else self._term_numbers
         number = numbers[term] = self._enter(term)
         self._relate(number, self._reader.related(term, ()), own)
         return number
@@ -151,7 +151,7 @@ class _Batch:
         for relation, term in related:
             other = own.get(term)
             if other is None:
-                other = self._known.get(term)
+                other = self._term_numbers.get(term)
             self._classes[number].append((relation, self._new(term, own) if other is None else other))
 
     def finish(self) -> Atoms:

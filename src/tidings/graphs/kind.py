@@ -133,7 +133,7 @@ class Graphs(Kind):
 
 
 def check_graph(body: bytes, media_type: str) -> None:
-    """Validate a graph, in a process of its own where the service runs."""
+    """Validate a graph, in a separate process if the service runs."""
     rdf_decoder.decode(body, media_type)
 
 

@@ -124,7 +124,7 @@ def meaning(term: Term) -> Meaning | None:
 
 
 def scalar(term: Term) -> Scalar:
-    """Convert a term to a value for display: numbers and booleans as such, everything else as its text."""
+    """Convert a term to a value for display: numbers and booleans as Python values, all others as their text."""
     value = meaning(term)
     plain = value is not None and isinstance(value.value, bool | int | float)
     return value.value if value and plain and math.isfinite(value.value) else term.text

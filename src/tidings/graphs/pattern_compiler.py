@@ -78,7 +78,7 @@ class _Tests:
     edges: tuple[PatternEdge, ...]
     tests: dict[Test, None] = field(default_factory=dict)
     exact: bool = True
-    _said: Counter[PatternEdge] = field(default_factory=Counter)
+    _test_counts: Counter[PatternEdge] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         """Mark patterns with a variable in two places as inexact: it has to be joined."""
@@ -90,9 +90,9 @@ class _Tests:
         for place, key in ((edge.subject, Key.SUBJECT), (edge.object, Key.OBJECT)):
             if isinstance(place, Term):
                 self._add(edge, EndTest(key, Relation.EQ, Kind.STRING, term_text(place)))
-        if not self._said[edge]:
+        if not self._test_counts[edge]:
             self._add(edge, EndTest(Key.OBJECT, Relation.EXISTS, None, None))
-        self.exact &= self._said[edge] == 1
+        self.exact &= self._test_counts[edge] == 1
 
     def constrain(self, constraint: Constraint) -> None:
         """Add the test of a constraint, on the first edge with its variable at an end."""
@@ -110,7 +110,7 @@ class _Tests:
         property = edge.property.text if isinstance(edge.property, Term) else ANY
         shape = shape_of(path_of(end_test.key, property), end_test.aspect, end_test.relation, end_test.kind)
         self.tests[Test(shape, end_test.operand)] = None
-        self._said[edge] += 1
+        self._test_counts[edge] += 1
 
 
 def _variables(edge: PatternEdge) -> Iterator[Variable]:

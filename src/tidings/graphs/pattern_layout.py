@@ -32,7 +32,7 @@ MOST_VARIABLES = 64
 
 SUBJECT_IS, OBJECT_IS, EXISTS = range(3)
 """Numbers of the tests that an edge itself implies; those of constraints follow."""
-SAID_BITS = 10
+FORM_BITS = 10
 NO_OPERAND = 0
 
 _PLACES = 3
@@ -48,25 +48,25 @@ class PatternTable(NamedTuple):
     `first` is the first edge of each pattern. `codes` are subject, property and object of each edge: the number of a
     string, or -1 minus the number of a variable's name; `names` is the number of names.
 
-    `edge`, `said` and `operand` are the tests of constraints; `unsaid` are the patterns with constraints that tests do
+    `edge`, `form` and `operand` are the tests of constraints; `inexact` are the patterns with constraints that tests do
     not express completely. `words` encodes the constraints of all patterns; `sizes` and `constraints` count the words
-    and constraints of each pattern. `asked_at`, `asked_of` and `asked` are the places of a variable's number: word,
-    pattern, variable.
+    and constraints of each pattern. `variable_word`, `variable_pattern` and `variable` are the places of a variable's
+    number: word, pattern, variable.
     """
 
     first: Integers
     codes: Integers
     names: int
     edge: Integers
-    said: Integers
+    form: Integers
     operand: Integers
-    unsaid: Integers
+    inexact: Integers
     words: Integers
     sizes: Integers
     constraints: Integers
-    asked_at: Integers
-    asked_of: Integers
-    asked: Integers
+    variable_word: Integers
+    variable_pattern: Integers
+    variable: Integers
 
     @property
     def pattern(self) -> Integers:
@@ -108,12 +108,12 @@ def lay_out(table: PatternTable) -> PatternLayout:
 class _Variables(NamedTuple):
     """The variables of each pattern, numbered in the order of the text.
 
-    `number` is by end of an edge, -1 for a constant; `asked` is by constraint; `counts` and `occurrences` are by
+    `number` is by end of an edge, -1 for a constant; `constrained` is by constraint; `counts` and `occurrences` are by
     pattern.
     """
 
     number: Integers
-    asked: Integers
+    constrained: Integers
     counts: Integers
     occurrences: Integers
 
@@ -131,7 +131,9 @@ class _Variables(NamedTuple):
         numbers[as_written] = sum_before(owner[first[as_written]], np.ones(len(keys), np.int64))
         number = np.full(len(codes), -1)
         number[positions] = numbers[key_numbers]
-        constrained = numbers[np.searchsorted(keys, table.asked_of * table.names - 1 - table.asked)]
+        constrained = numbers[
+            np.searchsorted(keys, table.variable_pattern * table.names - 1 - table.variable)
+        ]
         occurrences = np.bincount(owner, minlength=patterns)
         return cls(number.reshape(-1, _PLACES), constrained, counts, occurrences)
 
@@ -153,7 +155,7 @@ def _words(table: PatternTable, pattern: Integers, variables: _Variables) -> tup
         np.repeat(np.arange(len(sizes)), table.sizes), np.ones(len(table.words), np.int64)
     )
     words[last] = table.words
-    words[last[table.asked_at]] |= variables.asked.astype(np.uint32)
+    words[last[table.variable_word]] |= variables.constrained.astype(np.uint32)
     return words, sizes
 
 
@@ -209,7 +211,7 @@ def _tests(table: PatternTable, pattern: Integers) -> tuple[Tests, Flags]:
         (
             np.full(len(of_subject), SUBJECT_IS),
             np.full(len(of_object), OBJECT_IS),
-            table.said,
+            table.form,
             np.full(len(silent), EXISTS),
         )
     )
@@ -218,9 +220,9 @@ def _tests(table: PatternTable, pattern: Integers) -> tuple[Tests, Flags]:
     edge = np.concatenate((edge, silent))
     exact = np.ones(len(table.first), np.bool_)
     exact[pattern[count > 1]] = False
-    exact[table.unsaid] = False
+    exact[table.inexact] = False
     among = np.maximum(property[edge] + 1, 0)
-    return Tests(among << SAID_BITS | descriptions, operand, pattern[edge]), exact
+    return Tests(among << FORM_BITS | descriptions, operand, pattern[edge]), exact
 
 
 def irregular_tests(

@@ -1,6 +1,6 @@
 """Graph patterns as numbers: rows of term and variable numbers, from which `pattern_layout` writes all of them at once.
 
-Hardly two patterns have the same shape, and comparing the tests of all of them took most of the compile time. So only
+Most patterns have different shapes, and comparing the tests of all of them took most of the compile time. So only
 the numbers of their terms and variables are stored.
 """
 
@@ -18,9 +18,9 @@ from tidings.graphs.keys import ANY, Key, path_of, term_text
 from tidings.graphs.model import Term
 from tidings.graphs.pattern_compiler import EndTest, end_test_of, shape_of
 from tidings.graphs.pattern_layout import (
+    FORM_BITS,
     MOST_VARIABLES,
     NO_OPERAND,
-    SAID_BITS,
     Integers,
     PatternTable,
     irregular_tests,
@@ -49,7 +49,7 @@ _OF_EDGES: tuple[Form, ...] = (
 )
 """The tests that edges themselves imply, by their numbers in `pattern_layout`."""
 
-_SAID = (1 << SAID_BITS) - 1
+_FORM_MASK = (1 << FORM_BITS) - 1
 
 
 class PatternNumbers:
@@ -63,10 +63,10 @@ class PatternNumbers:
         self._operands: dict[tuple[Kind | None, Operand], int] = {(None, None): NO_OPERAND}
         self._rows, self._first = array("i"), array("q")
         self._subject, self._property, self._object = array("i"), array("i"), array("i")
-        self._edge, self._said, self._operand = array("q"), array("i"), array("q")
-        self._unsaid = array("i")
+        self._edge, self._form, self._operand = array("q"), array("i"), array("q")
+        self._inexact = array("i")
         self._words, self._sizes, self._constraints = array("I"), array("i"), array("i")
-        self._asked_at, self._asked_of, self._asked = array("q"), array("i"), array("i")
+        self._variable_word, self._variable_pattern, self._variable = array("q"), array("i"), array("i")
 
     def add(self, row: int, pattern: Pattern) -> bool:
         """Add the pattern of a row; return False if it has too many variables."""
@@ -117,21 +117,21 @@ class PatternNumbers:
 
     def _constrain(self, constraint: Constraint, subjects: Sequence[int], objects: Sequence[int]) -> None:
         variable, pattern = self.variable(constraint.variable), len(self._rows) - 1
-        self._asked_at.append(len(self._words))
-        self._asked_of.append(pattern)
-        self._asked.append(variable)
+        self._variable_word.append(len(self._words))
+        self._variable_pattern.append(pattern)
+        self._variable.append(variable)
         self._words.extend(constraint_words(constraint, 0, self.string))
         edge, is_subject = _first_edge(variable, subjects, objects)
         test = end_test_of(constraint, is_subject) if edge >= 0 else None
         if test is None or not test.whole:
-            self._unsaid.append(pattern)
+            self._inexact.append(pattern)
         if test is not None:
             self._edge.append(len(self._subject) + edge)
             self._add_test(test)
 
     def _add_test(self, test: EndTest) -> None:
         form = (test.key, test.aspect, test.relation, test.kind)
-        self._said.append(self._forms.setdefault(form, len(self._forms)))
+        self._form.append(self._forms.setdefault(form, len(self._forms)))
         if _is_term(form):
             self._operand.append(self.string(str(test.operand)))
         else:
@@ -153,8 +153,8 @@ class PatternNumbers:
         codes = np.empty((len(self._subject), 3), np.int64)
         codes[:, 0], codes[:, 1], codes[:, 2] = self._subject, self._property, self._object
         columns = (
-            *(self._edge, self._said, self._operand, self._unsaid, self._words, self._sizes),
-            *(self._constraints, self._asked_at, self._asked_of, self._asked),
+            *(self._edge, self._form, self._operand, self._inexact, self._words, self._sizes),
+            *(self._constraints, self._variable_word, self._variable_pattern, self._variable),
         )
         return PatternTable(
             np.array(self._first),
@@ -185,7 +185,7 @@ class _TestLookup:
 
     def __call__(self, shape: int, operand: Integers) -> tuple[TestShape, Operands]:
         """Return the shape of a test and its operands by their numbers."""
-        form, property = self._forms[shape & _SAID], shape >> SAID_BITS
+        form, property = self._forms[shape & _FORM_MASK], shape >> FORM_BITS
         key, aspect, relation, kind = form
         name = self._strings[property - 1].as_py().decode()[1:-1] if property else ANY
         test = shape_of(path_of(key, name), aspect, relation, kind)

@@ -37,7 +37,7 @@ BEGINS = 1
 WORTH_OF_PROPERTY, WORTH_OF_ENDS = 3, 2
 """Weights for ordering edges. A known property leads to few edges, so it counts most."""
 
-ASKED = tuple(ConstraintKind)
+CONSTRAINT_KINDS = tuple(ConstraintKind)
 
 
 def encode_pattern(pattern: Pattern, string: Callable[[str], int]) -> list[int]:
@@ -84,7 +84,7 @@ def _bound_weight(edge: PatternEdge, bound: set[str]) -> int:
 
 def constraint_words(constraint: Constraint, variable: int, string: Callable[[str], int]) -> list[int]:
     """Encode a constraint."""
-    kind, operands = ASKED.index(constraint.kind), constraint.operands
+    kind, operands = CONSTRAINT_KINDS.index(constraint.kind), constraint.operands
     words = [variable | kind << ASKED_SHIFT, len(operands)]
     for operand in operands:
         words += _operand(operand, string)

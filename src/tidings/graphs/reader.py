@@ -108,9 +108,9 @@ def summarize_graph(publication: Publication, about: Sequence[str]) -> Publicati
         link=_first(edges, _LINKS) or own,
         description=_first(edges, _DESCRIPTIONS),
         content=_first(edges, (CONTENT + "encoded",)),
-        dates=tuple(_all(edges, _DATES)),
-        creators=tuple(_all(edges, _CREATORS)),
-        subjects=tuple(_all(edges, _SUBJECTS)),
+        dates=tuple(_texts_of(edges, _DATES)),
+        creators=tuple(_texts_of(edges, _CREATORS)),
+        subjects=tuple(_texts_of(edges, _SUBJECTS)),
     )
 
 
@@ -134,8 +134,8 @@ def _subject(nodes: Mapping[Term, Edges], about: Sequence[str]) -> Term | None:
 
 
 def _first(edges: Edges, names: Iterable[str]) -> str | None:
-    return next((text for text in _all(edges, names) if text.strip()), None)
+    return next((text for text in _texts_of(edges, names) if text.strip()), None)
 
 
-def _all(edges: Edges, names: Iterable[str]) -> list[str]:
+def _texts_of(edges: Edges, names: Iterable[str]) -> list[str]:
     return [text for name in names for text in edges.get(name, ())]

@@ -63,7 +63,7 @@ class ShownBindings(NamedTuple):
         return f"more than {len(self.bindings):,} bindings" if self.more else ""
 
     def shortened(self, most: int) -> ShownBindings:
-        """Keep the first bindings whose values have at most so many characters together."""
+        """Keep the first bindings, up to a total number of characters of their values."""
         sizes = accumulate(sum(len(term.text) for term in row.values()) for row in self.bindings)
         fitting = sum(1 for _ in takewhile(lambda size: size <= most, sizes))
         return self if fitting == len(self.bindings) else ShownBindings(self.bindings[:fitting], more=True)
@@ -71,7 +71,7 @@ class ShownBindings(NamedTuple):
 
 def matches(pattern: Pattern, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY) -> bool:
     """Return whether a graph satisfies a subscription."""
-    return next(_Published(graph, taxonomy).solutions(pattern), None) is not None
+    return next(_GraphSearch(graph, taxonomy).solutions(pattern), None) is not None
 
 
 def bindings(pattern: Pattern, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY) -> tuple[Binding, ...]:
@@ -107,7 +107,7 @@ class Explainer:
     """
 
     def __init__(self, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY, most: float = MOST_LOOKS) -> None:
-        self._published, self._most = _Published(graph, taxonomy), most
+        self._published, self._most = _GraphSearch(graph, taxonomy), most
         self._last: tuple[Pattern, float, list[_Part]] | None = None
 
     def matches(self, pattern: Pattern) -> bool:
@@ -210,7 +210,7 @@ _Step = tuple[Binding, tuple[PatternEdge, ...]]
 """A binding and the edges that are still to be bound."""
 
 
-class _Published:
+class _GraphSearch:
     """A graph's edges, including implied ones, under all keys: `(s, None, o)` are those from s to o.
 
     `left` is how many possibilities may still be tried.
@@ -219,7 +219,7 @@ class _Published:
     def __init__(self, graph: Graph, taxonomy: Taxonomy) -> None:
         self.taxonomy, self.left = taxonomy, math.inf
         self.edges = tuple(
-            dict.fromkeys(implied for edge in graph.edges for implied in _implied(edge, taxonomy))
+            dict.fromkeys(implied for edge in graph.edges for implied in _implied_edges(edge, taxonomy))
         )
         self.under: dict[_Key, list[Edge]] = {}
         for edge in self.edges:
@@ -285,7 +285,7 @@ class _Published:
 _TYPE = Term(TermKind.IRI, TYPE)
 
 
-def _implied(edge: Edge, taxonomy: Taxonomy) -> Iterable[Edge]:
+def _implied_edges(edge: Edge, taxonomy: Taxonomy) -> Iterable[Edge]:
     return [edge._replace(property=above) for above in taxonomy.super_properties(edge.property)]
 
 

@@ -87,7 +87,7 @@ class Taxonomy:
 def taxonomy_of(*graphs: Graph) -> Taxonomy:
     """Build the taxonomy of several files; blank nodes are local to each file."""
     files = [graph.edges for graph in graphs]
-    named = [[_apart(edge, file) for edge in edges] for file, edges in enumerate(files)]
+    named = [[_separate_blank_nodes(edge, file) for edge in edges] for file, edges in enumerate(files)]
     return merged(*(Taxonomy(frozenset(filter(_counts, edges))) for edges in named))
 
 
@@ -101,14 +101,14 @@ def _counts(edge: Edge) -> bool:
         return False
     if edge.object.kind is TermKind.LITERAL:
         name = edge.property.text.rpartition("#")[2]
-        where = f"{_shown(edge.subject)} {name}"
+        where = f"{_show_term(edge.subject)} {name}"
         raise SchemaError(
             "a literal cannot be a class or a property", where=where, received=repr(edge.object.text)
         )
     return edge.property.text == TYPE or edge.subject != edge.object
 
 
-def _apart(edge: Edge, file: int) -> Edge:
+def _separate_blank_nodes(edge: Edge, file: int) -> Edge:
     return Edge(*(blank(f"{file}.{term.text}") if term.kind is TermKind.BLANK else term for term in edge))
 
 
@@ -146,11 +146,11 @@ def _cycle(path: list[Term], name: str) -> SchemaError:
     return SchemaError(
         "the taxonomy has a cycle",
         where=name,
-        received=" → ".join(map(_shown, path)),
+        received=" → ".join(map(_show_term, path)),
         accepted="a hierarchy without cycles",
         hint="remove one of these statements",
     )
 
 
-def _shown(term: Term) -> str:
+def _show_term(term: Term) -> str:
     return f"_:{term.text}" if term.kind is TermKind.BLANK else f"<{term.text}>"

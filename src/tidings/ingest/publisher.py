@@ -31,7 +31,7 @@ from tidings.store.journal import AppendBatch, AppendOutcome, add_trace
 from tidings.store.store import Store
 
 APPEND_CHUNK = 10_000
-"""How many publications of a long submission become durable at a time."""
+"""Number of publications of a long submission that become durable at a time."""
 
 
 def publish(store: Store, submission: Submission, schema: EventSchema | None) -> list[AppendOutcome]:
@@ -129,7 +129,7 @@ def _validate_or_raise(item: SubmissionItem, schema: EventSchema | None, audienc
     label = None
     for claimed in (item.audience, audience, claims.audience):
         if claimed is not None and label not in (None, claimed):
-            # One of the two authors would reveal, or hide, what the other one did not mean to.
+            # One author would reveal, or hide, content against the intention of the other.
             raise DecodeProblem("two audiences", where="audience", received=f"{label!r} and {claimed!r}")
         label = label if claimed is None else claimed
     return item if label == item.audience else replace(item, audience=label)

@@ -48,7 +48,7 @@ _encode_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encod
 
 @dataclass(frozen=True, slots=True)
 class SubmissionLimits:
-    """How many items a submission may have, how many values a JSON text, and how many items may be rejected.
+    """Maximum numbers of items of a submission, values of a JSON text, and rejected items.
 
     After more rejections than that, the remaining items are not validated.
     """
@@ -207,8 +207,8 @@ def _check_id_field(submission: Submission, media_type: str) -> None:
     if is_binary(submission) or kind is None or not kind.has_id_field:
         with_field = [kind for kind in kinds() if kind.has_id_field]
         accepted = [name for kind in with_field for name in (*kind.media_types, *sorted(kind.line_types))]
-        what = "only events have a field with their id"
-        raise InputError(what, where="id_field", received=media_type, accepted=", ".join(accepted))
+        message = "only events have a field with their id"
+        raise InputError(message, where="id_field", received=media_type, accepted=", ".join(accepted))
     if submission.id:
         received = f"id={submission.id}"[:200]
         raise InputError("both an id and a field with the id", where="id_field", received=received)
@@ -296,8 +296,10 @@ def _parse_binary(submission: Submission, media_type: str) -> Publication:
         kind.refuse_empty(submission.body)
         publication = _parse_single(replace(submission, id=id or None), media_type, kind)
         return replace(publication, audience=audience)
-    known = {"datacontenttype": submission.media_type} if media_type else {}
-    body = _encode_structured(dict(sorted(attributes.items())) | known, media_type, submission.body)
+    media_type_attribute = {"datacontenttype": submission.media_type} if media_type else {}
+    body = _encode_structured(
+        dict(sorted(attributes.items())) | media_type_attribute, media_type, submission.body
+    )
     return Publication(id, CLOUD_EVENT, body, source=source)
 
 

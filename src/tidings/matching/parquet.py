@@ -5,7 +5,7 @@
 
 Matching returns numbers, and such a column consists of numbers: only the strings of the dictionaries are
 read. A general writer takes the strings, or hashes a given dictionary, and needs several times as long
-(docs/decisions/0006-batch-output.md has the figures). Pages are encoded as numbers arrive: what is held until
+(docs/decisions/0006-batch-output.md has the figures). Pages are encoded as numbers arrive: the data held until
 a row group is complete is a third of the numbers. Every Parquet reader reads the result: pages of version 1,
 uncompressed, encodings PLAIN and RLE_DICTIONARY.
 """

@@ -129,7 +129,7 @@ class DocumentParser:
     def _name(self, node: Term) -> str:
         return node.text if node.kind is TermKind.IRI else self._blanks[node]
 
-    def _readable(self, term: Term) -> Term:
+    def _readable_name(self, term: Term) -> Term:
         """Replace a blank node, whose label is meaningless, by its generated name."""
         return iri(self._blanks[term]) if term.kind is TermKind.BLANK else term
 
@@ -177,7 +177,9 @@ class DocumentParser:
         parse = self._parse_reference if property.kind is None else self._parse_literal
         values = {value for term in terms if (value := parse(name, property, term)) is not None}
         if len(values) > 1 and not property.several:
-            self.findings.append(findings.too_many_values(name, property, list(map(self._readable, terms))))
+            self.findings.append(
+                findings.too_many_values(name, property, list(map(self._readable_name, terms)))
+            )
         return tuple(sorted(values))
 
     def _parse_reference(self, name: str, property: Property, term: Term) -> Value | None:
@@ -193,7 +195,7 @@ class DocumentParser:
 
     def _parse_literal(self, name: str, property: Property, term: Term) -> Value | None:
         if term.kind is not TermKind.LITERAL:
-            self.findings.append(findings.reference_for_literal(name, property, self._readable(term)))
+            self.findings.append(findings.reference_for_literal(name, property, self._readable_name(term)))
             return None
         assert property.kind is not None
         value = parse_literal(term, property.kind)
@@ -234,7 +236,7 @@ _Statements = dict[str, list[tuple[str, str]]]
 """The statements about one subject: property IRI to objects with their datatypes."""
 
 _MAX_DIGITS = 18
-"""Whole numbers of so many digits are below 2**63."""
+"""Whole numbers with this many digits are below 2**63."""
 
 
 def parse_simple_document(

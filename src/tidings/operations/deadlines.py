@@ -16,7 +16,7 @@ from tidings.core.lifecycle import Closeable
 from tidings.operations.egress_policy import FetchProblem
 
 CHECK_SECONDS = 0.25
-"""How much later than its deadline a request may end."""
+"""Tolerance after the deadline of a request."""
 
 
 class DeadlineGuard:
@@ -49,7 +49,7 @@ class Deadlines(Closeable):
         self._thread: Thread | None = None
 
     @contextmanager
-    def within(self, seconds: float, url: str) -> Iterator[DeadlineGuard]:
+    def limit(self, seconds: float, url: str) -> Iterator[DeadlineGuard]:
         """End a request after some seconds; its errors then state that."""
         guard = DeadlineGuard(monotonic() + seconds)
         self._begin(guard)

@@ -66,10 +66,10 @@ SPECIAL_IPV6 = tuple(
     )
 )
 NAT64 = IPv6Network("64:ff9b::/96")
-"""How hosts without IPv4 reach the IPv4 address in the last 32 bits (RFC 6052): public if that is."""
+"""Prefix with which hosts without IPv4 reach the IPv4 address in the last 32 bits (RFC 6052): public if that is."""
 SIX_TO_FOUR = IPv6Network("2002::/16")
 ISATAP = (bytes.fromhex("00005efe"), bytes.fromhex("02005efe"))
-"""How the interface identifier of an ISATAP address begins; an IPv4 address follows."""
+"""Beginning of the interface identifier of an ISATAP address; an IPv4 address follows."""
 
 
 class FetchProblem(TidingsError):
@@ -122,7 +122,7 @@ def _tunnelled_addresses(address: IPv6Address) -> Iterator[IPv4Address]:
 
 @dataclass(frozen=True, slots=True)
 class EgressPolicy:
-    """How names are resolved, and which addresses are inside. Tests use networks of their own."""
+    """Name resolution, and the set of inside addresses. Tests use networks of their own."""
 
     resolve: Callable[[str, int], Sequence[str]] = resolve
     is_inside: Callable[[str], bool] = is_private
@@ -179,7 +179,7 @@ def split_host(url: str) -> tuple[str, int]:
 
 
 def is_web_address(url: str) -> bool:
-    """Tell whether `split_host` accepts an address."""
+    """Return whether `split_host` accepts an address."""
     try:
         split_host(url)
     except InputError:
@@ -193,5 +193,5 @@ def _invalid_url(url: str) -> InputError:
 
 
 def strip_credentials(url: str) -> str:
-    """Remove what may be credentials from what may be a URL: problems of feeds are listed and logged."""
+    """Remove possible credentials from a possible URL: problems of feeds are listed and logged."""
     return re.sub(r"//.*@", "//...@", url, flags=re.DOTALL)

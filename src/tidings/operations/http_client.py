@@ -38,7 +38,7 @@ default_tls_context = cache(ssl.create_default_context)
 """The certificate authorities of this machine. Reading them takes as long as twenty requests."""
 
 MAX_IDLE_CONNECTIONS = 200
-"""How many connections are kept; the one that was idle longest is closed first."""
+"""Maximum number of idle connections; the one that was idle longest is closed first."""
 CHUNK_BYTES = 65_536
 REDIRECTS, PERMANENT_REDIRECTS = (301, 302, 303, 307, 308), (301, 308)
 SAFE_IN_TARGETS = "%/:=&?~+!$,;'@()*[]|"
@@ -56,14 +56,14 @@ def build_user_agent(purpose: str) -> str:
 class HttpLimits:
     """Limits of requests. Times are in seconds, `size` is in bytes.
 
-    `total` limits a whole response, so that one that trickles ends, too. A connection older than `kept` is not reused.
+    `total` limits a whole response, so that one that trickles ends. Connections older than `keep_alive` are not reused.
     A body of more than `size` is an error, or cut off there with `truncate`, which leaves it compressed.
     """
 
     connect: float = 5.0
     read: float = 15.0
     total: float = 20.0
-    kept: float = 60.0
+    keep_alive: float = 60.0
     size: int = 10_000
     truncate: bool = False
     redirects: int = 5
@@ -171,8 +171,8 @@ class HttpStream:
             if size > most and self._limits.truncate:
                 break
             if size > most:
-                what = "the response is too large"
-                raise FetchProblem(what, where=self.url, accepted=f"{most:,} bytes")
+                message = "the response is too large"
+                raise FetchProblem(message, where=self.url, accepted=f"{most:,} bytes")
         return b"".join(parts)[:most]
 
     def chunks(self) -> Iterator[bytes]:
@@ -184,8 +184,8 @@ class HttpStream:
             with _classify_errors(self.url, self._limits.read):
                 yield from self._gunzip()
         else:
-            what = "unsupported compression"
-            raise FetchProblem(what, where=self.url, received=encoding[:40], accepted="gzip")
+            message = "unsupported compression"
+            raise FetchProblem(message, where=self.url, received=encoding[:40], accepted="gzip")
 
     def _gunzip(self) -> Iterator[bytes]:
         unpack = zlib.decompressobj(wbits=31)
@@ -281,7 +281,7 @@ class HttpClient(Closeable):
         """Send a request; the body of the response is read in the `with` block."""
         limits = self.limits if read_seconds is None else replace(self.limits, read=read_seconds)
         request = _Request(method, url, headers or {}, body, inside_host)
-        with self._deadlines.within(limits.total, url) as guard:
+        with self._deadlines.limit(limits.total, url) as guard:
             with _classify_errors(url, limits.read):
                 connection, response = self._send(request, limits, guard)
             try:
@@ -332,14 +332,14 @@ class HttpClient(Closeable):
             if connection is None:
                 return None
             del self._idle[connection]
-        if connection.made > monotonic() - self.limits.kept:
+        if connection.made > monotonic() - self.limits.keep_alive:
             return connection
         connection.close()
         return None
 
     def _put_back(self, connection: _Connection) -> None:
         """Keep a connection whose last response was read to its end."""
-        if not connection.is_reusable or self.limits.kept <= 0:
+        if not connection.is_reusable or self.limits.keep_alive <= 0:
             connection.close()
             return
         with self._lock:
@@ -386,6 +386,6 @@ def _describe_failure(error: Exception, url: str) -> FetchProblem:
     if isinstance(error, RemoteDisconnected):
         return FetchProblem(_ENDED, where=url)
     if isinstance(error, OSError) and error.errno in _BY_ERRNO:
-        what, hint = _BY_ERRNO[error.errno]
-        return FetchProblem(what, where=url, hint=hint)
+        message, hint = _BY_ERRNO[error.errno]
+        return FetchProblem(message, where=url, hint=hint)
     return FetchProblem("invalid HTTP response", where=url, received=str(error)[:200])

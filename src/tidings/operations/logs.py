@@ -60,13 +60,13 @@ def bind_fields(**ids: str) -> AbstractContextManager[Any]:
 def configure_logging(level: Level = "warning", format: Format = "console") -> Iterator[None]:
     """Log to standard error, from a level on, until the end of the `with` block."""
     root = logging.getLogger()
-    before, level_before = root.handlers, root.level
+    handlers_before, level_before = root.handlers, root.level
     root.handlers = [_handler(format)]
     root.setLevel(level.upper())
     try:
         yield
     finally:
-        root.handlers = before
+        root.handlers = handlers_before
         root.setLevel(level_before)
         structlog.reset_defaults()
 

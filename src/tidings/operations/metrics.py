@@ -127,7 +127,7 @@ class Metrics:
         for number, size in enumerate(sizes[:LARGEST_SEGMENTS]):
             self.segment_subscriptions.labels(str(number)).set(size)
 
-    def delivered(self, channel: str, outcome: str) -> None:
+    def count_delivery(self, channel: str, outcome: str) -> None:
         """Count a delivery attempt; `outcome` is `delivered`, `failed` (it is retried), `dead` or `gone`."""
         self.deliveries.labels(channel, outcome).inc()
 

@@ -74,9 +74,9 @@ class Sandbox:
         if check is not None:
             check(arguments)
 
-    def _refuse(self, what: str) -> None:
-        self.refused.append(what)
-        raise SandboxViolation(what)
+    def _refuse(self, event: str) -> None:
+        self.refused.append(event)
+        raise SandboxViolation(event)
 
     def _connect(self, arguments: Any) -> None:
         connected, address = arguments
@@ -132,8 +132,8 @@ def _pin_names() -> None:
         plain = getattr(base, name)
 
         def method(self: socket.socket, *args: Any) -> Any:
-            *before, address = args
-            return plain(self, *before, _resolve_address(self, address))
+            *leading, address = args
+            return plain(self, *leading, _resolve_address(self, address))
 
         return method
 

@@ -69,7 +69,7 @@ class SettingsGroup(BaseModel):
 
 
 class SparkSettings(SettingsGroup):
-    """Where the stream runs."""
+    """Spark master and resources of the stream."""
 
     master: str | None = Field(
         default=None, description="Spark master, as for `--master`; `local[*]` if it is not set."
@@ -197,7 +197,7 @@ class Limits(SettingsGroup):
 
 
 class RetentionSettings(SettingsGroup):
-    """How long data is stored."""
+    """Retention times of data."""
 
     pipeline: Duration = Field(
         default="2 days", description="Time that the measurements of the pipeline are stored."

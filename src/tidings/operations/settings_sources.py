@@ -115,23 +115,23 @@ class SettingSources:
         return locate_setting(self.text, path) if is_from_file else None
 
 
-def load_settings(given: Mapping[str, Any] | None = None, config: Path | None = None) -> LoadedSettings:
+def load_settings(typed: Mapping[str, Any] | None = None, config: Path | None = None) -> LoadedSettings:
     """Load the settings; `given` are those of the command line, `config` is a file that has to exist."""
-    sources = read_sources(given, config)
+    sources = read_sources(typed, config)
     return LoadedSettings(sources.settings(), sources.origins, sources.file)
 
 
-def read_sources(given: Mapping[str, Any] | None = None, config: Path | None = None) -> SettingSources:
+def read_sources(typed: Mapping[str, Any] | None = None, config: Path | None = None) -> SettingSources:
     """Read all sources, without validating the values."""
-    given = given or {}
+    typed = typed or {}
     environment = _read_environment()
     sources = SettingSources()
-    sources.file = _find_file(config, given.get("home") or environment.get("home"))
+    sources.file = _find_file(config, typed.get("home") or environment.get("home"))
     if sources.file is not None:
         sources.text, values = _read_file(sources.file)
         sources.add(values, lambda path: _describe_line(sources, path))
     sources.add(environment, lambda path: variable_name(".".join(path)))
-    sources.add(_nest(given), lambda path: "--" + path[-1].replace("_", "-"))
+    sources.add(_nest(typed), lambda path: "--" + path[-1].replace("_", "-"))
     return sources
 
 
@@ -199,10 +199,10 @@ def _put(values: dict[str, Any], path: SettingPath, value: Any) -> None:
     values[path[-1]] = value
 
 
-def _nest(given: Mapping[str, Any]) -> dict[str, Any]:
+def _nest(typed: Mapping[str, Any]) -> dict[str, Any]:
     """Turn `{"spark.master": "local"}` into nested tables."""
     nested: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in typed.items():
         _put(nested, tuple(name.split(".")), value)
     return nested
 
@@ -239,9 +239,9 @@ def format_value(value: object) -> str:
 
 def mask_password(address: str) -> str:
     """Hide the password of an address: `postgresql://tidings:***@host/name`."""
-    scheme, separator, rest = address.partition("://")
-    login, at, place = rest.rpartition("@")
-    has_password = separator and at and ":" in login
+    scheme, separator, remainder = address.partition("://")
+    login, sign, place = remainder.rpartition("@")
+    has_password = separator and sign and ":" in login
     return f"{scheme}://{login.partition(':')[0]}:{HIDDEN}@{place}" if has_password else address
 
 
@@ -272,8 +272,8 @@ def _explain_one(
     received = None if is_secret(path) else repr(detail["input"])
     if detail["type"] == "value_error":  # our own message, which has the received value
         return InputError(f"{name}: {expected(detail)}", place=place, where=where)
-    what = f"{name} is invalid"
-    return InputError(what, place=place, where=where, received=received, accepted=expected(detail))
+    message = f"{name} is invalid"
+    return InputError(message, place=place, where=where, received=received, accepted=expected(detail))
 
 
 def _explain_renamed(name: str, place: Place | None, where: str | None) -> InputError:
@@ -295,31 +295,31 @@ def suggest_setting(path: tuple[str, ...]) -> str | None:
 
     A setting may be in the wrong table. Within a table only last words are compared: the table makes any two similar.
     """
-    known = list_setting_names()
-    tables = {name.rpartition(".")[0] for name in known} - {""}
-    by_last = {name.rpartition(".")[2]: name for name in known}
+    names = list_setting_names()
+    tables = {name.rpartition(".")[0] for name in names} - {""}
+    by_last = {name.rpartition(".")[2]: name for name in names}
     table = ".".join(path[:-1])
     beside = [
-        name.rpartition(".")[2] for name in known if table in tables and name.rpartition(".")[0] == table
+        name.rpartition(".")[2] for name in names if table in tables and name.rpartition(".")[0] == table
     ]
-    if meant := closest(path[-1], beside):
-        return f"did you mean '{table}.{meant}'?"
-    if not beside and (meant := closest(".".join(path), [*known, *tables])):
-        return f"did you mean '{meant}'?"
-    if meant := closest(path[-1], by_last):
-        return f"did you mean '{by_last[meant]}'?"
+    if suggestion := closest(path[-1], beside):
+        return f"did you mean '{table}.{suggestion}'?"
+    if not beside and (suggestion := closest(".".join(path), [*names, *tables])):
+        return f"did you mean '{suggestion}'?"
+    if suggestion := closest(path[-1], by_last):
+        return f"did you mean '{by_last[suggestion]}'?"
     return f"{table} has {', '.join(beside)}" if beside else None
 
 
-def list_setting_names(model: type[BaseModel] = Settings, before: str = "") -> list[str]:
+def list_setting_names(model: type[BaseModel] = Settings, prefix: str = "") -> list[str]:
     """List the names of all settings, `table.key`."""
     names = []
     for name, declared in model.model_fields.items():
         inner = declared.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
-            names += list_setting_names(inner, f"{before}{name}.")
+            names += list_setting_names(inner, f"{prefix}{name}.")
         else:
-            names.append(f"{before}{name}")
+            names.append(f"{prefix}{name}")
     return names
 
 
@@ -334,14 +334,14 @@ def is_secret(path: tuple[str, ...]) -> bool:
 
 def find_unknown_variables(environment: Mapping[str, str], others: frozenset[str]) -> list[InputError]:
     """List the environment variables with the prefix that are not settings, nor earlier names of settings."""
-    known = {variable_name(name) for name in list_setting_names()} | others
-    known |= {f"{VARIABLE_PREFIX}{name.upper()}_LIMITS" for name in Limits.model_fields}
-    skipped = known | {variable_name(name) for name in RENAMED_SETTINGS}
+    names = {variable_name(name) for name in list_setting_names()} | others
+    names |= {f"{VARIABLE_PREFIX}{name.upper()}_LIMITS" for name in Limits.model_fields}
+    skipped = names | {variable_name(name) for name in RENAMED_SETTINGS}
     errors = []
     for name in sorted(environment):
-        is_nested = any(name.startswith(f"{variable}{NESTING_DELIMITER}") for variable in known)
+        is_nested = any(name.startswith(f"{variable}{NESTING_DELIMITER}") for variable in names)
         if name.startswith(VARIABLE_PREFIX) and name not in skipped and not is_nested:
-            meant = closest(name, known)
-            hint = f"did you mean {meant}?" if meant else None
+            suggestion = closest(name, names)
+            hint = f"did you mean {suggestion}?" if suggestion else None
             errors.append(InputError("no setting has this variable", where=name, hint=hint))
     return errors

@@ -69,7 +69,7 @@ def start_span(
     """Start a span; the context manager returns its traceparent, or None if nothing is traced.
 
     A span that is recorded afterwards has a duration of `lasted` seconds and the end `ended`, in seconds since 1970, by
-    default now. `kind` tells an incoming call from an outgoing one, for service maps.
+    default now. `kind` distinguishes incoming from outgoing calls, for service maps.
     """
     if _tracing is None:
         return nullcontext()

@@ -1,6 +1,6 @@
 """Pool of parser processes for input that the service does not trust.
 
-    with ParserPool() as pool, pool.installed():
+    with ParserPool() as pool, pool.install():
         run_isolated(rdf.decode, body, "application/rdf+xml")
 
 A parser written in C or Rust that hangs, aborts or exhausts memory would take the whole service with it. Here it runs
@@ -53,7 +53,7 @@ ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "PYTH
 """Environment variables that a parser process inherits, besides limits and the folder of JSON-LD contexts."""
 
 START_SECONDS = 60.0
-"""How long a process may take to start; start-up depends on the machine, not on the input."""
+"""Time limit for the start of a process; start-up depends on the machine, not on the input."""
 
 HEADER = struct.Struct("!Q")
 _log = logging.getLogger("tidings.parsers")
@@ -83,7 +83,7 @@ class Lane(Enum):
 
 
 class Outcome(Enum):
-    """How a call ended in its process."""
+    """Outcome of a call in its process."""
 
     RETURNED = "returned"
     REFUSED = "refused"
@@ -111,7 +111,7 @@ class ParserPool(Closeable):
         raise Overloaded("no parser process could be started", hint="try again in a moment")
 
     @contextmanager
-    def installed(self) -> Iterator[None]:
+    def install(self) -> Iterator[None]:
         """Use this pool for calls of `run_isolated` in this process."""
         _installed.append(self)
         try:

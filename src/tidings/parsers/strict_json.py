@@ -74,12 +74,12 @@ def values_problem(most: int) -> DecodeProblem:
 
 def looks_like_json_lines(body: bytes) -> bool:
     """Return whether bytes that are not JSON may be JSON Lines: an object on the first line, and another after it."""
-    first, _, rest = body.strip().partition(b"\n")
+    first, _, remaining = body.strip().partition(b"\n")
     try:
         parse(first)
     except DecodeProblem:
         return False
-    return rest.lstrip().startswith(b"{")
+    return remaining.lstrip().startswith(b"{")
 
 
 def read_text(body: bytes) -> str:
@@ -135,10 +135,10 @@ def _parse_text(text: str, accepted_value: str) -> Any:
     try:
         return _decoder.decode(text)
     except json.JSONDecodeError as error:
-        what, accepted = _SYNTAX.get(error.msg, (error.msg[:1].lower() + error.msg[1:], None))
+        message, accepted = _SYNTAX.get(error.msg, (error.msg[:1].lower() + error.msg[1:], None))
         if accepted == VALUE and not text[: error.pos].strip():
             accepted = accepted_value
-        raise build_problem(what, text, error.pos, accepted=accepted) from None
+        raise build_problem(message, text, error.pos, accepted=accepted) from None
     except _NotJson as error:
         _reject_first_problem(text)
         raise DecodeProblem(str(error)) from None
@@ -212,8 +212,8 @@ def _check_number(text: str, token: re.Match[str]) -> None:
         return
     if number is None:
         received = token[0] if len(token[0]) <= 40 else f"a number of {len(token[0])} characters"
-        what, accepted = "the number is too large for a double", "a number up to about 1.8e308"
-        raise build_problem(what, text, token.start(), token.end(), received=received, accepted=accepted)
+        message, accepted = "the number is too large for a double", "a number up to about 1.8e308"
+        raise build_problem(message, text, token.start(), token.end(), received=received, accepted=accepted)
 
 
 def _check_string(text: str, token: re.Match[str], keys: list[set[str]]) -> None:
@@ -223,17 +223,19 @@ def _check_string(text: str, token: re.Match[str], keys: list[set[str]]) -> None
     except json.JSONDecodeError:  # a syntax error, which Python's parser reports
         return
     if any("\ud800" <= character <= "\udfff" for character in string):
-        what, accepted = "half of a surrogate pair", "both halves, such as \\ud83d\\ude00"
-        raise build_problem(what, text, start, end, received=token["string"][:40], accepted=accepted)
+        message, accepted = "half of a surrogate pair", "both halves, such as \\ud83d\\ude00"
+        raise build_problem(message, text, start, end, received=token["string"][:40], accepted=accepted)
     if token["key"] is not None and keys:
         if string in keys[-1]:
-            what = f"the key '{printable(string)}' occurs twice in one object"
-            raise build_problem(what, text, start, end, accepted="each key once; several values as an array")
+            message = f"the key '{printable(string)}' occurs twice in one object"
+            raise build_problem(
+                message, text, start, end, accepted="each key once; several values as an array"
+            )
         keys[-1].add(string)
 
 
 def build_problem(
-    what: str,
+    message: str,
     text: str,
     start: int,
     end: int | None = None,
@@ -244,8 +246,8 @@ def build_problem(
     place = Place.at(text, start, end)
     line = text.split("\n")[place.line - 1]
     if len(line) <= LONGEST_DRAWN and line.rstrip("\r").isprintable():
-        return DecodeProblem(what, place=place, received=received, accepted=accepted)
-    return DecodeProblem(what, where=place.describe(), received=received, accepted=accepted)
+        return DecodeProblem(message, place=place, received=received, accepted=accepted)
+    return DecodeProblem(message, where=place.describe(), received=received, accepted=accepted)
 
 
 def _describe_type(value: Scalar | list[Any] | None) -> str:

@@ -83,9 +83,9 @@ def _find_declared_encoding(body: bytes) -> str | None:
 def _check_declaration(text: bytes, encoding: str) -> bytes:
     declared = _find_declared_encoding(text)
     if declared is not None and declared not in _DECLARED_NAMES[encoding]:
-        what = "the XML declaration contradicts the encoding of the bytes"
+        message = "the XML declaration contradicts the encoding of the bytes"
         accepted = f"{_DECLARED_NAMES[encoding][0]}, or no encoding"
-        raise DecodeProblem(what, received=declared[:40], accepted=accepted)
+        raise DecodeProblem(message, received=declared[:40], accepted=accepted)
     return text
 
 
@@ -104,8 +104,8 @@ def _decode_to_utf8(body: bytes, encoding: str) -> bytes:
 
 
 def _unsupported_encoding(encoding: str) -> DecodeProblem:
-    what = "the encoding of the document is not supported"
-    return DecodeProblem(what, received=encoding[:40], accepted=", ".join(ENCODINGS))
+    message = "the encoding of the document is not supported"
+    return DecodeProblem(message, received=encoding[:40], accepted=", ".join(ENCODINGS))
 
 
 def reject_doctype(body: bytes) -> None:
@@ -126,17 +126,17 @@ def reject_doctype(body: bytes) -> None:
 
 def build_syntax_problem(message: str, line: int, column: int, body: bytes) -> DecodeProblem:
     """Build the error for a document that is not well-formed from the parser's message and position."""
-    what = re.sub(r", line \d+, column \d+$", "", message.split("\n")[0])
+    text = re.sub(r", line \d+, column \d+$", "", message.split("\n")[0])
     start = 0
     for _ in range(line - 1):
         start = body.find(b"\n", start) + 1
-    before = body[start : start + 4 * column].decode(errors="replace")[: max(0, column - 1)]
-    at = min(start + len(before.encode()), len(body))
-    return build_problem_at(f"not well-formed XML: {what}", body, at)
+    preceding = body[start : start + 4 * column].decode(errors="replace")[: max(0, column - 1)]
+    position = min(start + len(preceding.encode()), len(body))
+    return build_problem_at(f"not well-formed XML: {text}", body, position)
 
 
 def build_problem_at(
-    what: str,
+    message: str,
     body: bytes,
     start: int,
     end: int | None = None,
@@ -144,11 +144,11 @@ def build_problem_at(
     accepted: str | None = None,
 ) -> DecodeProblem:
     """Build an error at the bytes `start` to `end`."""
-    before = body[:start].decode(errors="replace")
+    preceding = body[:start].decode(errors="replace")
     if len(body) <= MAX_QUOTED_BYTES:
         last = None if end is None else len(body[:end].decode(errors="replace"))
-        return build_problem(what, body.decode(errors="replace"), len(before), last, received, accepted)
-    return DecodeProblem(what, where=describe_place(body, start), received=received, accepted=accepted)
+        return build_problem(message, body.decode(errors="replace"), len(preceding), last, received, accepted)
+    return DecodeProblem(message, where=describe_place(body, start), received=received, accepted=accepted)
 
 
 def describe_place(body: bytes, start: int) -> str:

@@ -171,8 +171,8 @@ def _ambiguous_bytes(text: bytes) -> DecodeProblem:
         return build_problem_at(
             "not well-formed XML: a second byte order mark", text, 0, 3, accepted=accepted
         )
-    at = text.index(0)
-    return build_problem_at("not well-formed XML: a NUL character", text, at, at + 1)
+    position = text.index(0)
+    return build_problem_at("not well-formed XML: a NUL character", text, position, position + 1)
 
 
 def _doctype_problem() -> DecodeProblem:

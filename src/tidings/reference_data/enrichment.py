@@ -77,12 +77,12 @@ def enrich_body(body: bytes, rows: Iterable[Added]) -> bytes:
     if text is not body:
         text = _ENCODING.sub(rb"\1", text, count=1)
     start, end = _find_last_tag(text)
-    before, after = text[:start], text[start:]
+    head, tail = text[:start], text[start:]
     if text.endswith(b"/>", start, end):
         name = re.split(rb"[\s/]", text[start + 1 : end], maxsplit=1)[0]
-        before, after = text[: end - 2] + b">", b"</" + name + b">" + text[end:]
+        head, tail = text[: end - 2] + b">", b"</" + name + b">" + text[end:]
     tag = b'<ref xmlns="">' if b"xmlns" in text else b"<ref>"
-    return before + b"".join(tag + _format_row(row) + b"</ref>" for row in rows) + after
+    return head + b"".join(tag + _format_row(row) + b"</ref>" for row in rows) + tail
 
 
 _ENCODING = re.compile(rb"""\A(<\?xml\s[^<>]*?)\sencoding\s*=\s*["'][A-Za-z0-9._-]+["']""")
@@ -264,15 +264,15 @@ def add_to_events(atoms: Atoms, added: Mapping[int, list[Added]]) -> Atoms:
     additions = Atoms.of((enrich_event({}, added[place]) for place in where.tolist()), atoms.paths)
     counts = np.zeros(atoms.count, np.int64)
     counts[where] = np.diff(additions.starts)
-    at = np.repeat(atoms.starts[where + 1], np.diff(additions.starts))
+    positions = np.repeat(atoms.starts[where + 1], np.diff(additions.starts))
     payload = additions.payload + np.where(additions.kind == AtomKind.STRING, len(atoms.text), 0)
     return Atoms(
         atoms.paths,
         atoms.starts + np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-        np.insert(atoms.path, at, additions.path),
-        np.insert(atoms.kind, at, additions.kind),
-        np.insert(atoms.payload, at, payload),
-        np.insert(atoms.length, at, additions.length),
+        np.insert(atoms.path, positions, additions.path),
+        np.insert(atoms.kind, positions, additions.kind),
+        np.insert(atoms.payload, positions, payload),
+        np.insert(atoms.length, positions, additions.length),
         np.concatenate([atoms.text, additions.text]),
     )
 

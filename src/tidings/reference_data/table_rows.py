@@ -148,9 +148,9 @@ def _build_document_row(reference: Reference, values: Values, fields: frozenset[
     for field, texts in added.items():
         for text in texts:
             if not text.isprintable() and _NOT_IN_XML.search(text):
-                what = "the value has a character that XML does not allow"
+                message = "the value has a character that XML does not allow"
                 raise InputError(
-                    what, where=f"row {number}: {printable(field)}", received=printable(repr(text))
+                    message, where=f"row {number}: {printable(field)}", received=printable(repr(text))
                 )
     keys = tuple(format_value(value) for value in values.get(reference.key, ()))
     return Row(keys, {field: tuple(texts) for field, texts in added.items()})

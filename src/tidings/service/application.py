@@ -40,20 +40,20 @@ class HttpServer(Protocol):
 
     @property
     def grace_seconds(self) -> int:
-        """How long requests may take to finish when the server ends."""
+        """Time limit for requests in progress when the server ends."""
 
     def run(self, sockets: list[socket] | None = None) -> None: ...
 
 
 class HttpFactory(NamedTuple):
-    """How the HTTP part of a service is made."""
+    """Factory of the HTTP part of a service."""
 
     listen: Callable[[str, int], socket]
     create_server: Callable[[ServiceContext, Workers], HttpServer]
 
 
 class ServiceListener(Protocol):
-    """Is told what happens to a service, to print it."""
+    """Receives the events of a service, to print them."""
 
     def show_following(self, log: str) -> None:
         """Show that the metadata of another provider is followed."""
@@ -67,7 +67,7 @@ class ServiceListener(Protocol):
     def show_stream(self, event: StreamEvent) -> None: ...
 
     def begin_shutdown(self, pending: PendingWork) -> None:
-        """Ctrl-C was pressed: show what the service still waits for."""
+        """Ctrl-C was pressed: show the work that the service still waits for."""
 
     def end_shutdown(self) -> None: ...
 
@@ -148,7 +148,7 @@ class Application:
         return received[0] if received else None
 
     def _announce(self, context: ServiceContext, address: str) -> None:
-        if context.has(ServicePart.API):
+        if context.includes(ServicePart.API):
             token = context.create_first_token()
             self._listener.show_address(address, context.hub.feeds.places.public_url, token)
         else:
@@ -170,7 +170,7 @@ class Application:
         """Let SIGINT and SIGTERM end all parts; yield the signals that came.
 
         Requests, the batch and the deliveries in progress finish first. A second signal does not wait for them, and
-        loses nothing: what was published is in the journal, and the next stream repeats the batch.
+        loses nothing: publications are in the journal, and the next stream repeats the batch.
         """
         received: list[int] = []
 
@@ -184,18 +184,18 @@ class Application:
             if stream:
                 stream.stopping.set()
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield received
         finally:
             self._listener.end_shutdown()
-            for number, handler in before.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
 
 
 @contextmanager
 def observe_service(settings: Settings) -> Iterator[None]:
-    """Configure logs and traces as the settings say, until the end of the `with` block."""
+    """Configure logs and traces by the settings, until the end of the `with` block."""
     from tidings.operations import logs, traces
 
     tracing = settings.traces

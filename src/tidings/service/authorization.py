@@ -5,7 +5,7 @@
     administer    everything, for every subscriber
 
 A token is shown once, when it is made. It can expire and be revoked. The first administrator's token is written to a
-file in the home folder, because what a service prints ends up in the logs of its machine.
+file in the home folder, because the output of a service ends up in the logs of its machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ADMINISTRATOR_FILE = "administrator.token"
 
 
 class Scope(StrEnum):
-    """What a token permits."""
+    """Permissions of a token."""
 
     PUBLISH = "publish"
     SUBSCRIBE = "subscribe"
@@ -56,12 +56,12 @@ class Caller:
         """The subscriber of the token; an administrator's token may have none."""
         return self.token.subscriber
 
-    def may(self, scope: Scope) -> bool:
+    def has_scope(self, scope: Scope) -> bool:
         return self.is_administrator or scope in self.token.scopes
 
     def may_act_for(self, subscriber: str) -> bool:
-        """Return whether the caller may read and change what belongs to a subscriber."""
-        is_own = self.may(Scope.SUBSCRIBE) and self.subscriber == subscriber
+        """Return whether the caller may read and change the data of a subscriber."""
+        is_own = self.has_scope(Scope.SUBSCRIBE) and self.subscriber == subscriber
         return self.is_administrator or is_own
 
     def resolve_subscriber(self, named: str | None) -> str:
@@ -148,8 +148,8 @@ def _write_secret(file: Path, secret: str) -> None:
         file.unlink(missing_ok=True)
         write_atomically(file, secret + "\n", private=True)
     except OSError as problem:
-        what = "the administrator's token cannot be written"
-        raise SetupError(what, where=str(file), received=problem.strerror) from problem
+        message = "the administrator's token cannot be written"
+        raise SetupError(message, where=str(file), received=problem.strerror) from problem
 
 
 def _generate_secret() -> str:
@@ -164,5 +164,5 @@ def _check_scopes(scopes: Collection[str], subscriber: str | None) -> None:
         received = ", ".join(unknown)
         raise InputError("unknown scope of a token", received=received, accepted=", ".join(Scope))
     if Scope.SUBSCRIBE in scopes and subscriber is None:
-        what = "a token with the scope subscribe needs a subscriber"
-        raise InputError(what, hint="name the subscriber with --as NAME")
+        message = "a token with the scope subscribe needs a subscriber"
+        raise InputError(message, hint="name the subscriber with --as NAME")

@@ -71,8 +71,8 @@ class BulkSubscriber:
 
     def subscribe(self, items: Iterable[BulkItem | TidingsError]) -> Iterator[BulkOutcome]:
         """Yield an outcome for each item, in order; it is durable then. An item that is an error is its own outcome."""
-        rest = iter(items)
-        while chunk := list(islice(rest, SUBSCRIBE_CHUNK)):
+        iterator = iter(items)
+        while chunk := list(islice(iterator, SUBSCRIBE_CHUNK)):
             yield from self._subscribe_chunk(chunk)
 
     def _subscribe_chunk(self, chunk: Sequence[BulkItem | TidingsError]) -> list[BulkOutcome]:
@@ -91,9 +91,11 @@ class BulkSubscriber:
         return [outcomes[row] for row in range(len(chunk))]
 
     def _add_one(self, subscription: Subscription, is_paused: bool = False) -> BulkOutcome:
-        known = self._service.store.subscription_view.find(subscription.id) if subscription.id else None
+        existing = self._service.store.subscription_view.find(subscription.id) if subscription.id else None
         try:
-            return AddedSubscription(self._service.subscribe(subscription, is_paused).id, new=known is None)
+            return AddedSubscription(
+                self._service.subscribe(subscription, is_paused).id, new=existing is None
+            )
         except REFUSALS as problem:
             return problem.with_traceback(None)
 
@@ -101,7 +103,7 @@ class BulkSubscriber:
         """Add subscriptions whose texts compile to clauses."""
         problems = self._find_problems(rows)
         valid = {row: subscription for row, subscription in rows.items() if row not in problems}
-        store, most = self._service.store.subscriptions, self._service.limited.each
+        store, most = self._service.store.subscriptions, self._service.limited.per_subscriber
         outcomes = store.offer(valid.values(), most) if valid else []
         return {**problems, **dict(zip(valid, outcomes, strict=True))}
 
@@ -114,7 +116,7 @@ class BulkSubscriber:
         rejected = {row: check.problem for row, check in zip(rules, checks, strict=True) if check.problem}
         problems = self._find_problems(others) | rejected
         valid = {row: subscription for row, subscription in rows.items() if row not in problems}
-        store, most = self._service.store.paused, self._service.limited.each
+        store, most = self._service.store.paused, self._service.limited.per_subscriber
         outcomes = store.offer([*valid.values()], most) if valid else []
         return {**problems, **dict(zip(valid, outcomes, strict=True))}
 
@@ -153,14 +155,14 @@ class BulkSubscriber:
     def _add_rules(self, rows: ByRow) -> dict[int, BulkOutcome]:
         """Add subscriptions in the language of rules."""
         ids = [rule.id for rule in rows.values() if rule.id]
-        known = self._service.store.subscription_view.among(ids) if rows else {}
+        existing = self._service.store.subscription_view.find_many(ids) if rows else {}
         outcomes: dict[int, BulkOutcome] = {}
         groups = defaultdict[tuple[str, int | None], dict[int, Subscription]](dict)
         for row, rule in rows.items():
-            if rule.id not in known:
+            if rule.id not in existing:
                 named = rule if rule.id else replace(rule, id=names.new_id("r", 16))
                 groups[rule.subscriber, rule.within][row] = named
-            elif known[rule.id].subscription == rule:  # sent again, because a response was lost
+            elif existing[rule.id].subscription == rule:  # sent again, because a response was lost
                 outcomes[row] = AddedSubscription(rule.id, new=False)
             else:
                 outcomes[row] = self._add_one(rule)
@@ -170,7 +172,7 @@ class BulkSubscriber:
 
     def _add_rules_of_subscriber(self, rules: Sequence[Subscription]) -> list[BulkOutcome]:
         """Add rules up to the subscriber's limit; a rejected one leaves room for another."""
-        most, outcomes, room = self._service.limited.each, list[BulkOutcome](), len(rules)
+        most, outcomes, room = self._service.limited.per_subscriber, list[BulkOutcome](), len(rules)
         if most is not None:
             room = most - self._service.store.subscription_view.count(rules[0].subscriber)
         while room > 0 and len(outcomes) < len(rules):
@@ -185,7 +187,7 @@ class BulkSubscriber:
         if len(rules) == 1:
             return [self._add_one(rules[0])]
         texts = {rule.id: rule.text for rule in rules}
-        first, most = rules[0], self._service.limited.each
+        first, most = rules[0], self._service.limited.per_subscriber
         try:
             self._service.rules.add_many(texts, first.subscriber, first.within, most)
         except LimitExceeded:  # the same subscriber added others concurrently

@@ -1,4 +1,4 @@
-"""Context of a running service: what its routers and workers share, its health, and its pending work."""
+"""Context of a running service: the state that routers and workers share, its health, and its pending work."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Health:
         """Return the problem of each part, or None."""
         return {name: check() for name, check in self._checks.items()}
 
-    def ended(self) -> list[str]:
+    def list_ended_parts(self) -> list[str]:
         """Return the parts that only a restart of the process brings back."""
         return [name for name, lives in self._lives.items() if not lives()]
 
@@ -65,7 +65,7 @@ class PendingWork:
 
 @dataclass(frozen=True, slots=True)
 class ServiceContext:
-    """A home folder, its settings, and what runs beside the requests.
+    """A home folder, its settings, and the workers beside the requests.
 
     `following` replicates the metadata of another provider. `parts` are those that run in this process. `parsers` are
     the processes that parse untrusted bytes.
@@ -94,5 +94,5 @@ class ServiceContext:
         """The address at which other machines reach the service; with one, hubs push the feeds that are read."""
         return self.settings.public_url
 
-    def has(self, part: ServicePart) -> bool:
+    def includes(self, part: ServicePart) -> bool:
         return part in self.parts

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from tidings.service.context import ServiceContext
 
 FLUSH_SECONDS = 10.0
-"""How often counts are written to the store: a transaction for each delivery would be too many."""
+"""Interval at which counts are written to the store: a transaction for each delivery would be too many."""
 MAX_LOGGED_IDS = 20
-"""How many notifications of one delivery are logged or traced: a digest may have thousands."""
+"""Maximum number of notifications of one delivery that are logged or traced: a digest may have thousands."""
 
 _log = logs.get_logger("tidings.delivery")
 
@@ -89,7 +89,7 @@ class DeliveryTelemetry:
         self._flushed = monotonic()
 
     def __call__(self, event: DeliveryEvent) -> None:
-        self._metrics.delivered(event.kind, event.what)
+        self._metrics.count_delivery(event.kind, event.what)
         self._counts[f"deliveries_{event.what}"] += 1
         _log.info(
             "delivery",

@@ -123,7 +123,7 @@ def _windows(notifications: Iterable[Notification]) -> Iterator[list[Notificatio
 
 
 def resolve_cursor(current: SubscriberCursor, after: int | None) -> int:
-    """Return where a reader begins: at the cursor that it names, or at what it has acknowledged.
+    """Return where a reader begins: at the cursor that it names, or after its acknowledged notifications.
 
     A cursor beyond the last notification comes from another store, or from before a backup was restored. It is an
     error, because the reader would miss the notifications up to it.

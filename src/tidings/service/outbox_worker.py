@@ -148,10 +148,10 @@ class OutboxFollower:
 
     def drain_all(self, sources: Iterable[ObjectSource], notify: OutboxCallback, stop: Event) -> None:
         """Drain each outbox once. An unreachable source is reported, and retried by the next call."""
-        wanted = list(sources)
-        for removed in self._sessions.keys() - set(wanted):
+        current = list(sources)
+        for removed in self._sessions.keys() - set(current):
             self._sessions.pop(removed).close()
-        for source in wanted:
+        for source in current:
             self._try_drain(source, notify, stop)
 
     def close(self) -> None:

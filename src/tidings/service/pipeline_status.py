@@ -52,7 +52,7 @@ _log = logs.get_logger("tidings.stream")
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """How far the pipeline has come. `seen` is the time of the stream's last heartbeat.
+    """Progress of the pipeline. `seen` is the time of the stream's last heartbeat.
 
     While a stream `starts`, publications are accepted, and are matched when it runs.
     """
@@ -146,7 +146,7 @@ class Heartbeat(Worker):
 
 
 class StreamMetrics:
-    """Counts, logs and traces what a stream reports, and passes it on to another listener."""
+    """Counts, logs and traces the events of a stream, and passes them on to another listener."""
 
     def __init__(self, context: ServiceContext, listener: StreamListener) -> None:
         self._metrics, self._listener = context.metrics, listener
@@ -183,7 +183,7 @@ class StreamTracer:
             self._position = max(self._position, event.position)
 
     def _trace(self, batch: StreamProgress) -> None:
-        publications = self._store.traces.among(self._position + 1, batch.position, MAX_TRACED)
+        publications = self._store.traces.read_range(self._position + 1, batch.position, MAX_TRACED)
         attributes = {
             "tidings.batch": batch.batch,
             "tidings.events": batch.events,

@@ -1,6 +1,6 @@
 """Compiling ahead: everything that is compiled on first use is used once, and kept on disk from then on.
 
-Otherwise the first event of a new installation would wait for it, for a minute or so. What reads publications is
+Otherwise the first event of a new installation would wait for it, for a minute or so. Readers of publications are
 compiled meanwhile by another process (`python -m tidings.service.precompilation`): the compiler uses one core only.
 """
 
@@ -35,7 +35,7 @@ def precompile() -> int:
     from tidings.events.schema.files import parts_of_text
 
     with subprocess.Popen([sys.executable, "-m", __name__]) as reading:
-        found = _in_every_layout()
+        matches = _in_every_layout()
     if reading.returncode:
         raise SetupError(
             "reading publications cannot be compiled", received=f"exit code {reading.returncode}"
@@ -45,8 +45,8 @@ def precompile() -> int:
         schema = extend(schema, parts_of_text(sample_auctions.schema_text(name))).schema
     wishes = [wish.text for wish in (*sample_auctions.SUBSCRIPTIONS, sample_auctions.LATER_SUBSCRIPTION)]
     auctions = [json.dumps(item).encode() for item in islice(sample_auctions.items(seed=1), EVENTS)]
-    found += match_rehearsal(Rehearsal("predicates", wishes, JSON, auctions), schema)
-    return found + sum(map(match_rehearsal, _rehearsals())) + _from_files()
+    matches += match_rehearsal(Rehearsal("predicates", wishes, JSON, auctions), schema)
+    return matches + sum(map(match_rehearsal, _rehearsals())) + _from_files()
 
 
 def precompile_decoding() -> None:
@@ -74,22 +74,22 @@ def match_rehearsal(rehearsal: Rehearsal, schema: EventSchema | None = None) -> 
     from tidings.model import Subscription
     from tidings.spark.stream.match_task import MatchJob, build_match_stage
 
-    wanted = [
+    subscriptions = [
         Subscription(f"s{i}", "warm", rehearsal.language, text) for i, text in enumerate(rehearsal.texts)
     ]
     with TemporaryDirectory() as folder:
         index = Index.create(Path(folder, "segments"))
-        for one in wanted:
-            index.add(compile_many([one], schema))
-        index.remove([wanted[-1].id])
-        version = index.add(compile_many([wanted[-1]], schema))
+        for subscription in subscriptions:
+            index.add(compile_many([subscription], schema))
+        index.remove([subscriptions[-1].id])
+        version = index.add(compile_many([subscriptions[-1]], schema))
         job = MatchJob(str(index.folder), version, dump(schema) if schema else None, "id", folder, True)
         [report] = build_match_stage(job)([_rows(rehearsal)])
     return int(json.loads(report["report"][0].as_py())["found"])
 
 
 def _in_every_layout() -> int:
-    """Match one event and many, and what a removal leaves, with clauses enough to be laid out as millions are."""
+    """Match one event, many, and after a removal, with enough clauses for the layout of millions."""
     from tidings.matching.compiler.compilation import compile_many
     from tidings.matching.index.index import Index
     from tidings.model import Subscription
@@ -99,13 +99,13 @@ def _in_every_layout() -> int:
         " and ".join(f"a{(n + 3 * k) % 20} between {n} and {n + 9}" for k in range(8)) for n in range(RANGES)
     ]
     event: Event = {"symbol": ["S1"], "price": [300], **{f"a{k}": [200] for k in range(20)}}
-    found = 0
+    matches = 0
     for texts in (quotes, ranges):
         index = Index.create()
         index.add(compile_many(Subscription(str(n), "warm", "predicates", t) for n, t in enumerate(texts)))
         index.remove(["0"])
-        found += len(index.match([event])) + len(index.match([event] * EVENTS * 5))
-    return found
+        matches += len(index.match([event])) + len(index.match([event] * EVENTS * 5))
+    return matches
 
 
 def _from_files() -> int:

@@ -85,7 +85,7 @@ def preview_subscription(
     granted: Collection[str] | None = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> Preview:
-    """Find what a text would have matched; an invalid text raises as in `check`.
+    """Find the publications that a text would have matched; an invalid text raises as in `check`.
 
     `granted` are the audience labels that the subscriber may see; None means all.
     """
@@ -105,12 +105,12 @@ def preview_subscription(
         if not is_visible(granted, entry.publication.audience):
             continue
         try:
-            why = readers.explain(_whole(entry), text)
+            explanation = readers.explain(_whole(entry), text)
         except PublicationError as problem:  # the stream would have made it a dead letter
             skipped[problem.without_where().headline()] += 1
             continue
-        if why is not None:
-            matches.append(PreviewMatch(entry, *why))
+        if explanation is not None:
+            matches.append(PreviewMatch(entry, *explanation))
     notes = [MISSING_TABLE.format(name) for name in readers.missing_tables] + _skipped_notes(skipped)
     return Preview(looked_at, not is_over, matches, notes, skipped.total(), checked.warnings)
 
@@ -121,8 +121,8 @@ def _skipped_notes(skipped: Counter[str]) -> list[str]:
         return []
     reasons = skipped.most_common(REASONS)
     notes = [f"{plural(count, 'publication')} skipped: {reason}" for reason, count in reasons]
-    rest = skipped.total() - sum(count for _, count in reasons)
-    return notes + ([f"{plural(rest, 'publication')} skipped for other reasons"] if rest else [])
+    others = skipped.total() - sum(count for _, count in reasons)
+    return notes + ([f"{plural(others, 'publication')} skipped for other reasons"] if others else [])
 
 
 class _Readers:
@@ -155,8 +155,10 @@ class _Readers:
         if kind not in self._readers:
             return None
         reader, body, media_type = self._readers[kind], publication.body, publication.media_type
-        why = reader.read(body, media_type, reader.find_added(body, media_type)).explain(self._language, text)
-        return why if why and why.because else None
+        explanation = reader.read(body, media_type, reader.find_added(body, media_type)).explain(
+            self._language, text
+        )
+        return explanation if explanation and explanation.because else None
 
 
 def _newest(store: Store, bounds: PreviewBounds) -> Iterator[JournalEntry]:

@@ -1,4 +1,4 @@
-"""What matching uses besides subscriptions: reference tables, taxonomies, the event schema."""
+"""Data for matching besides subscriptions: reference tables, taxonomies, the event schema."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def load_taxonomy(store: Store, name: str, body: bytes, media_type: str, base: s
 
 
 def _no_taxonomy_error(graphs: Sequence[Graph]) -> InputError:
-    """Build the error for a file without classes and properties; it names what the file has instead."""
+    """Build the error for a file without classes and properties; it names the contents of the file."""
     edges = [edge for graph in graphs for edge in graph.edges]
     used = Counter(show_term(edge.property) for edge in edges)
     named = ", ".join(f"{name} ({count:,})" for name, count in used.most_common(3))
@@ -114,8 +114,8 @@ def _no_taxonomy_error(graphs: Sequence[Graph]) -> InputError:
 def _warn_about_skos(graphs: Sequence[Graph]) -> Iterator[TextWarning]:
     ignored = sum(edge.property.text in SKOS_HIERARCHY for graph in graphs for edge in graph.edges)
     if ignored:
-        what = f"{plural(ignored, 'statement')} with skos:broader or skos:narrower ignored"
-        yield TextWarning(what, hint=SKOS_IS_NOT_READ)
+        message = f"{plural(ignored, 'statement')} with skos:broader or skos:narrower ignored"
+        yield TextWarning(message, hint=SKOS_IS_NOT_READ)
 
 
 def read_whole_taxonomy(store: Store) -> Taxonomy:

@@ -1,4 +1,4 @@
-"""The demo's world: auctions after the example of Le Subscribe, and people who want to know about some of them."""
+"""Sample data of the demo: auctions after the example of Le Subscribe, and subscriptions to some of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FURNITURE, CURIOSITIES = "furniture.yaml", "curiosities.yaml"
 
 
 class SampleSubscription(NamedTuple):
-    """Somebody's subscription."""
+    """A sample subscription."""
 
     subscriber: str
     text: str
@@ -76,7 +76,7 @@ def schema_text(name: str) -> str:
 
 
 def items(seed: int) -> Iterator[Item]:
-    """Items put up for auction, without end; the same seed gives the same ones."""
+    """Endless items for auction; the same seed gives the same ones."""
     chance = random.Random(seed)
     kinds = (furniture, antique_furniture, furniture, antiques, antique_furniture, curiosity)
     while True:
@@ -85,7 +85,7 @@ def items(seed: int) -> Iterator[Item]:
 
 
 def furniture(chance: random.Random) -> Item:
-    item: Item = {"event_type": "furniture", **_priced(chance)}
+    item: Item = {"event_type": "furniture", **_price_members(chance)}
     item["furniture_category"] = chance.choice(_CATEGORIES)
     if chance.random() < 0.7:
         item["material"] = chance.choice(_MATERIALS)
@@ -93,7 +93,7 @@ def furniture(chance: random.Random) -> Item:
 
 
 def antiques(chance: random.Random) -> Item:
-    return {"event_type": "antiques", **_priced(chance), "period": chance.choice(_PERIODS)}
+    return {"event_type": "antiques", **_price_members(chance), "period": chance.choice(_PERIODS)}
 
 
 def antique_furniture(chance: random.Random) -> Item:
@@ -109,12 +109,12 @@ def curiosity(chance: random.Random) -> Item:
     return item | {"maker": {"city": chance.choice(_CITIES)}}
 
 
-def _priced(chance: random.Random) -> Item:
+def _price_members(chance: random.Random) -> Item:
     return {"price": chance.randrange(20, 500, 10), "quantity": chance.randint(1, 6)}
 
 
 def describe(item: Item) -> str:
-    """An item in a few words: `4 tables`, as an auctioneer would not say it but a log would."""
+    """An item in a few words: `4 tables`, as in a log."""
     words = [item.get("title"), item.get("furniture_category"), item.get("material"), item.get("period")]
     types = item["event_type"]
     kind = " + ".join(types) if isinstance(types, list) else types

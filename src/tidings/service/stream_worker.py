@@ -5,7 +5,7 @@
 
 After `stream.restarts` failures in a row the worker gives up; a batch with publications ends the row. Failures of
 dependencies do not count, because they are temporary: an unreachable store, a full disk, a machine too busy to start
-Python workers in time. The cause is checked every second, and the stream restarts when it is gone.
+Python workers in time. The cause is checked every second, and the stream restarts when it is resolved.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 STOPPING_SECONDS = 20.0
-"""How long Spark may take to end, beyond the batch in progress."""
+"""Time limit for the end of Spark, beyond the batch in progress."""
 
 CHECK_SECONDS = 1.0
-"""How often the cause of a temporary failure is checked."""
+"""Interval at which the cause of a temporary failure is checked."""
 SHORT_PAUSE = 5.0
-"""Seconds before a restart if the cause is gone when it is first checked."""
+"""Seconds before a restart if the cause is resolved when it is first checked."""
 ENOUGH_SPACE = 8 * 2**20
 """Bytes: a disk with less free space counts as full."""
 
@@ -117,7 +117,7 @@ class StreamWorker(Worker):
 
     @property
     def pending(self) -> str | None:
-        """What a shutdown waits for."""
+        """The work that a shutdown waits for."""
         if not self.is_alive or self.is_given_up:
             return None
         is_starting = self.state is StreamState.STARTING
@@ -210,7 +210,7 @@ class StreamWorker(Worker):
         return min(self._settings.stream.max_backoff, 2.0 ** min(self._failures - 2, 20))
 
     def _wait(self, failure: BaseException) -> None:
-        """Wait before the next start: for the pause, or until the cause of a temporary failure is gone."""
+        """Wait before the next start: for the pause, or until the cause of a temporary failure is resolved."""
         pause, can_check = self._backoff_seconds(), _has_cause(failure)
         if can_check and not self._persists(failure):
             pause, can_check = min(pause, SHORT_PAUSE), False

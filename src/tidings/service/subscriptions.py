@@ -64,14 +64,14 @@ class SubscriptionCheck:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionLimits:
-    """Limit of clauses per subscription, and of subscriptions per subscriber (`each`); None is no limit."""
+    """Limit of clauses per subscription, and of subscriptions per subscriber (`per_subscriber`); None is no limit."""
 
     clauses: int = DEFAULT_LIMIT
-    each: int | None = None
+    per_subscriber: int | None = None
 
 
 RECENT, LARGEST = 20, 64 * 1024
-"""How many of the last publications warnings consult, and how many bytes one of them may have."""
+"""Number of recent publications for warnings, and the maximum size of one of them."""
 
 
 class RecentPublications:
@@ -93,10 +93,10 @@ class RecentPublications:
             self._decoded[kind] = [*self._decode(kind)]
         return self._decoded[kind]
 
-    def _decode(self, wanted: str) -> Iterator[Any]:
+    def _decode(self, kind_name: str) -> Iterator[Any]:
         for publication in self._publications:
             kind = find_kind(publication.media_type)
-            if kind is not None and kind.name == wanted:
+            if kind is not None and kind.name == kind_name:
                 with suppress(PublicationError):
                     yield kind.decode(publication.body, publication.media_type)
 
@@ -131,43 +131,49 @@ class SubscriptionService:
     def warnings(
         self, language: str, context: Context, recent: RecentPublications | None = None
     ) -> tuple[TextWarning, ...]:
-        """Return warnings about a text that compiles, from the text itself and from what is known here.
+        """Return warnings about a text that compiles, from the text itself and from local data.
 
         `recent` are the last publications; without it they are read from the journal.
         """
         recent = recent or RecentPublications(self.store)
         return LANGUAGES[language].warnings(context, Knowledge(self.taxonomy, recent.of))
 
-    def subscribe(self, wanted: Subscription, paused: bool = False) -> AcceptedSubscription:
+    def subscribe(self, subscription: Subscription, paused: bool = False) -> AcceptedSubscription:
         """Add a subscription, or raise the reason why it is rejected. Without an id, one is generated.
 
         With `paused` it starts paused, as when it is imported from a service where it was.
         """
         if paused:
-            return self._subscribe_paused(wanted)
-        if wanted.language == RULES:
-            return self._subscribe_by_rule(wanted)
-        checked = self.check(wanted.language, wanted.text)
-        id = self.store.subscriptions.add(wanted, self.limited.each)
-        return _accept(replace(wanted, id=id), checked)
+            return self._subscribe_paused(subscription)
+        if subscription.language == RULES:
+            return self._subscribe_by_rule(subscription)
+        checked = self.check(subscription.language, subscription.text)
+        id = self.store.subscriptions.add(subscription, self.limited.per_subscriber)
+        return _accept(replace(subscription, id=id), checked)
 
-    def _subscribe_paused(self, wanted: Subscription) -> AcceptedSubscription:
-        checked = self.check(wanted.language, wanted.text)
-        [outcome] = self.store.paused.offer([wanted], self.limited.each)
-        return _accept(replace(wanted, id=unwrap_outcome(outcome).id), checked)
+    def _subscribe_paused(self, subscription: Subscription) -> AcceptedSubscription:
+        checked = self.check(subscription.language, subscription.text)
+        [outcome] = self.store.paused.offer([subscription], self.limited.per_subscriber)
+        return _accept(replace(subscription, id=unwrap_outcome(outcome).id), checked)
 
-    def _subscribe_by_rule(self, wanted: Subscription) -> AcceptedSubscription:
-        known = self.store.subscription_view.find(wanted.id) if wanted.id else None
-        if known is not None and known.subscription == wanted:  # sent again, because a response was lost
-            return _accept(wanted, self.check(RULES, wanted.text))
-        if known is not None and known.subscription.language != RULES:
-            raise id_conflict_error(wanted.id, known.subscription.subscriber, wanted.subscriber)
-        most = self.limited.each
-        if most is not None and self.store.subscription_view.count(wanted.subscriber) >= most:
+    def _subscribe_by_rule(self, subscription: Subscription) -> AcceptedSubscription:
+        existing = self.store.subscription_view.find(subscription.id) if subscription.id else None
+        if (
+            existing is not None and existing.subscription == subscription
+        ):  # sent again, because a response was lost
+            return _accept(subscription, self.check(RULES, subscription.text))
+        if existing is not None and existing.subscription.language != RULES:
+            raise id_conflict_error(
+                subscription.id, existing.subscription.subscriber, subscription.subscriber
+            )
+        most = self.limited.per_subscriber
+        if most is not None and self.store.subscription_view.count(subscription.subscriber) >= most:
             raise limit_error(most)
         with pointing("/text"):
-            rule = self.rules.add(wanted.subscriber, wanted.text, wanted.id, wanted.within, most)
-        return _accept(replace(wanted, id=rule.name), SubscriptionCheck(rule.predicates, rule.about))
+            rule = self.rules.add(
+                subscription.subscriber, subscription.text, subscription.id, subscription.within, most
+            )
+        return _accept(replace(subscription, id=rule.name), SubscriptionCheck(rule.predicates, rule.about))
 
     def find(self, id: str, subscriber: str | None = None) -> SubscriptionStatus:
         """Find a subscription by id; with `subscriber`, only one of that subscriber."""
@@ -181,8 +187,8 @@ class SubscriptionService:
     ) -> AcceptedSubscription:
         """Change the delay of a subscription, and its text if one is given. A paused one stays paused."""
         status = self.find(id, subscriber)
-        before = status.subscription
-        changed = replace(before, text=before.text if text is None else text, within=within)
+        current = status.subscription
+        changed = replace(current, text=current.text if text is None else text, within=within)
         checked = self.check(changed.language, changed.text)
         if status.paused:
             done = self.store.paused.change(changed)
@@ -254,12 +260,15 @@ def build_wanted(
 
 def check_language(language: str) -> None:
     """Raise if there is no such subscription language."""
-    known = (*LANGUAGES, RULES)
-    if language not in known:
-        hint = hint_to_name(language, known)
+    languages = (*LANGUAGES, RULES)
+    if language not in languages:
+        hint = hint_to_name(language, languages)
         with pointing("/language"):
             raise InputError(
-                "unknown subscription language", received=repr(language), accepted=", ".join(known), hint=hint
+                "unknown subscription language",
+                received=repr(language),
+                accepted=", ".join(languages),
+                hint=hint,
             )
 
 

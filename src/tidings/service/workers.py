@@ -1,6 +1,6 @@
 """Background workers of a service: the one list of them, by the part of the service that runs them.
 
-    part        worker         what it does
+    part        worker         task
     stream      stream         matches publications on Spark, and restarts after failures
                 heartbeat      records that the stream runs, and deletes old measurements
     delivery    hub            verifies the callbacks of WebSub subscribers
@@ -55,12 +55,12 @@ class Workers(ExitStack):
 
     def __enter__(self) -> Self:
         self.enter_context(self._context.parsers)
-        self.enter_context(self._context.parsers.installed())
+        self.enter_context(self._context.parsers.install())
         if self._stream is not None:
             self._start_stream(self._stream)
-        if self._context.has(ServicePart.DELIVERY):
+        if self._context.includes(ServicePart.DELIVERY):
             self._start_delivery()
-        if self._context.has(ServicePart.API):
+        if self._context.includes(ServicePart.API):
             self.enter_context(PollWorker(self.poller))
             if self._context.following is not None:
                 self.enter_context(self._context.following)

@@ -89,7 +89,7 @@ class Visibility:
 
     def only(self, part: list[MatchRow]) -> list[MatchRow]:
         """Return the matches that become notifications; without labels these are all."""
-        carried = self._carried(part) if self._labelled else {}
+        carried = self._read_labels(part) if self._labelled else {}
         if not carried:
             return part
         concerned = {one.subscriber for one in part if one.publication in carried}
@@ -97,16 +97,16 @@ class Visibility:
             (row.subscriber, row.label)
             for row in bulk.select_among(self._connection, _GRANTED, grants.c.subscriber, concerned)
         }
-        return [one for one in part if _sees(granted, one, carried.get(one.publication))]
+        return [one for one in part if _is_visible(granted, one, carried.get(one.publication))]
 
-    def _carried(self, part: Iterable[MatchRow]) -> dict[str, str]:
+    def _read_labels(self, part: Iterable[MatchRow]) -> dict[str, str]:
         """Return the labels by publication."""
         stored = {name: escape_unstorable(name) for name in {one.publication for one in part}}
         labels = labels_of(self._connection, set(stored.values()))
         return {name: labels[id] for name, id in stored.items() if id in labels}
 
 
-def _sees(granted: Collection[tuple[str, str]], match: MatchRow, label: str | None) -> bool:
+def _is_visible(granted: Collection[tuple[str, str]], match: MatchRow, label: str | None) -> bool:
     """Return whether a match is visible. A resource with the name of a publication has no label."""
     return label is None or match.kind != MATCHED or (match.subscriber, label) in granted
 
@@ -165,7 +165,7 @@ class Audiences:
             rows = connection.execute(query.order_by(grants.c.subscriber, grants.c.label))
             return [Grant(*row) for row in rows]
 
-    def changed(self, subscriber: str) -> GrantChange:
+    def last_change(self, subscriber: str) -> GrantChange:
         """Return the last change of a subscriber's grants."""
         moment = func.coalesce(grants.c.until, grants.c.since)
         query = select(grants.c.version, moment).where(grants.c.subscriber == subscriber)

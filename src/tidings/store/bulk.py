@@ -50,7 +50,7 @@ KEYS = 5_000
 
 
 PAGE_ROWS, PAGE_BYTES = 1_000, 8 << 20
-"""Rows of a page, and bytes of bodies in it; a larger body is a page of its own."""
+"""Rows of a page, and bytes of bodies in it; a larger body is a page by itself."""
 
 
 def end_of_page(connection: Connection, number: Column[int], body: Column[Any], after: int, upto: int) -> int:
@@ -81,13 +81,13 @@ def select_among(
     numbers: bool = False,
 ) -> Iterator[Row[*tuple[Any, ...]]]:
     """Select the rows of `wanted` whose `column` is one of `keys`, which are integers with `numbers`."""
-    statement, as_array = _selecting(query, column, connection.dialect.name, numbers)
+    statement, as_array = _select_statement(query, column, connection.dialect.name, numbers)
     for piece in iter_chunks(keys, KEYS):
         yield from connection.execute(statement, {"keys": as_array(piece)}).all()
 
 
 @lru_cache(maxsize=500)
-def _selecting(
+def _select_statement(
     query: Select[*tuple[Any, ...]], column: ColumnElement[Any], dialect: str, numbers: bool
 ) -> tuple[Select[*tuple[Any, ...]], Callable[[list[Any]], Any]]:
     """Build the statement once per query object: building it takes longer than a few rows."""
@@ -101,13 +101,13 @@ def delete_among(connection: Connection, column: Column[Any], keys: Collection[s
     """Delete the rows whose `column` is one of `keys`."""
     if not keys:
         return
-    statement, as_array = _deleting(column, connection.dialect.name)
+    statement, as_array = _delete_statement(column, connection.dialect.name)
     for piece in iter_chunks(keys, KEYS):
         connection.execute(statement, {"keys": as_array(piece)})
 
 
 @lru_cache(maxsize=100)
-def _deleting(column: Column[Any], dialect: str) -> tuple[Delete, Callable[[list[Any]], Any]]:
+def _delete_statement(column: Column[Any], dialect: str) -> tuple[Delete, Callable[[list[Any]], Any]]:
     among, as_array = _AMONG[dialect]
     return delete(column.table).where(among(column)), as_array
 
@@ -135,11 +135,11 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, 
 
 
 def _execute_many(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-    connection.exec_driver_sql(_inserting(table, connection.dialect), list(rows))
+    connection.exec_driver_sql(_insert_statement(table, connection.dialect), list(rows))
 
 
 @lru_cache(maxsize=500)
-def _inserting(table: Table, dialect: Dialect) -> str:
+def _insert_statement(table: Table, dialect: Dialect) -> str:
     return str(insert(table).compile(dialect=dialect))
 
 

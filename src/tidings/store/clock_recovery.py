@@ -58,15 +58,20 @@ class ClockRecovery:
     def _recover(self, table: Table, moment: datetime) -> int:
         """Read before writing: SQLite has one lock for all writers."""
         with self._database.read() as connection:
-            if connection.execute(select(table.c.due).where(*_stuck(table, moment)).limit(1)).first() is None:
+            if (
+                connection.execute(select(table.c.due).where(*_is_stuck(table, moment)).limit(1)).first()
+                is None
+            ):
                 return 0
         return self._database.transact(lambda connection: _make_due(connection, table, moment))
 
 
-def _stuck(table: Table, moment: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+def _is_stuck(table: Table, moment: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return table.c.due > format_instant(moment), table.c.since > latest_possible(moment)
 
 
 def _make_due(connection: Connection, table: Table, moment: datetime) -> int:
     now = format_instant(moment)
-    return connection.execute(update(table).where(*_stuck(table, moment)).values(due=now, since=now)).rowcount
+    return connection.execute(
+        update(table).where(*_is_stuck(table, moment)).values(due=now, since=now)
+    ).rowcount

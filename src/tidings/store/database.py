@@ -62,13 +62,13 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Open a connection for reading."""
-        with self._explained(), self.engine.connect() as connection:
+        with self._explain_errors(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def moment(self) -> Iterator[Connection]:
         """Open a connection for reading in which all statements see one snapshot."""
-        with self._explained(), self.engine.connect() as connection:
+        with self._explain_errors(), self.engine.connect() as connection:
             if not self.is_sqlite:  # where each transaction sees one snapshot anyway
                 connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
@@ -76,7 +76,7 @@ class Database:
     def transact(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction: all of it is durable when this returns, none of it if it raises."""
         try:
-            done = self._transacted(work)
+            done = self._retry_transaction(work)
         except StoreError as problem:
             if self.refused is None:
                 _log.error("the store rejects writes: %s", problem)
@@ -97,9 +97,9 @@ class Database:
         except OSError:
             return False
 
-    def _transacted(self, work: Callable[[Connection], T]) -> T:
+    def _retry_transaction(self, work: Callable[[Connection], T]) -> T:
         for attempt in range(1, ATTEMPTS + 1):
-            with self._turn(), self._explained():
+            with self._turn(), self._explain_errors():
                 try:
                     with (
                         self.engine.connect().execution_options(writes=True) as connection,
@@ -129,7 +129,7 @@ class Database:
             self._turns.end(turn)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         try:
             yield
         except DBAPIError as error:

@@ -79,7 +79,7 @@ class DeadLetters:
             yield [_letter(*row) for row in rows]
             after = end
 
-    def at(self, source: str, position: int) -> DeadLetter | None:
+    def find_at(self, source: str, position: int) -> DeadLetter | None:
         """Find the letter of a source at a position."""
         query = _LETTERS.where(dead_letters.c.id == _letter_id(source, f"@{position}"))
         with self._database.read() as connection:

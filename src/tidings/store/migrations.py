@@ -239,7 +239,7 @@ def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) ->
             return newest
 
     def climb(connection: Connection) -> int:
-        _alone(connection, database)
+        _lock_migrations(connection, database)
         current = _version(connection, database, newest)
         missing = [migration for migration in migrations if migration.version > current]
         if current == 0:
@@ -296,7 +296,7 @@ def _stored_version(connection: Connection) -> int:
     return int(connection.execute(select(func.max(store_tables.migrations.c.version))).scalar() or 0)
 
 
-def _alone(connection: Connection, database: Database) -> None:
+def _lock_migrations(connection: Connection, database: Database) -> None:
     """Exclude concurrent migrations; on SQLite the transaction does."""
     if not database.is_sqlite:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})

@@ -25,7 +25,7 @@ metadata = MetaData()
 DIALECT = "dialect"
 """Key in the `info` of a table that only one of the two databases has."""
 
-# SQLite uses a key as the row id only if its type is named INTEGER; it has 64 bits all the same.
+# SQLite uses a key as the row id only if its type is named INTEGER; it has 64 bits anyway.
 Whole = BigInteger().with_variant(Integer(), "sqlite")
 
 # Names and ids are ordered by code point in both databases, as in Python: all code locks rows in the same order.

@@ -50,7 +50,7 @@ class Traces:
     def __init__(self, database: Database, clock: Clock = utc_now) -> None:
         self._database, self._clock = database, clock
 
-    def among(self, first: int, last: int, most: int) -> list[str]:
+    def read_range(self, first: int, last: int, most: int) -> list[str]:
         """Return the trace contexts of publications in a range of positions, at most `most`."""
         query = select(traces.c.traceparent).where(traces.c.position.between(first, last))
         with self._database.read() as connection:

@@ -48,7 +48,7 @@ REMEMBERED = 10_000
 
 _GOOD = select(tokens.c.id, tokens.c.expires).where(tokens.c.revoked.is_(None))
 _COLUMNS = tuple(tokens.c[name] for name in Token.__dataclass_fields__)
-_FOUND = select(tokens.c.hash, *_COLUMNS).where(tokens.c.revoked.is_(None))
+_BY_HASH = select(tokens.c.hash, *_COLUMNS).where(tokens.c.revoked.is_(None))
 
 
 class Tokens:
@@ -56,7 +56,7 @@ class Tokens:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._known: dict[str, Token] = {}
+        self._cache: dict[str, Token] = {}
         self._remembering = Lock()
 
     def keep(self, secret: str, token: Token) -> Token:
@@ -93,7 +93,7 @@ class Tokens:
         """Find valid tokens by their secrets, in one query."""
         hashes = {secret: hash_secret(secret) for secret in secrets}
         with self._database.read() as connection:
-            rows = bulk.select_among(connection, _FOUND, tokens.c.hash, set(hashes.values()))
+            rows = bulk.select_among(connection, _BY_HASH, tokens.c.hash, set(hashes.values()))
             tokens_by_hash = {hash: _token(*fields) for hash, *fields in rows}
         moment = format_instant(self._clock())
         good = {
@@ -107,19 +107,19 @@ class Tokens:
 
         The transaction that relies on it must check for revocation, as `Journal.append_batches` does.
         """
-        token = self._known.get(hash_secret(secret))
+        token = self._cache.get(hash_secret(secret))
         return None if token is None or is_expired(token.expires, format_instant(self._clock())) else token
 
     def _remember(self, hashes: Iterable[str], good: Mapping[str, Token]) -> None:
         """Cache valid tokens, and remove invalid ones from the cache."""
         with self._remembering:
             for hash in hashes:
-                self._known.pop(hash, None)
-            self._known |= good
-            for hash in list(islice(self._known, max(0, len(self._known) - REMEMBERED))):
-                del self._known[hash]
+                self._cache.pop(hash, None)
+            self._cache |= good
+            for hash in list(islice(self._cache, max(0, len(self._cache) - REMEMBERED))):
+                del self._cache[hash]
 
-    def good(self, ids: Collection[str]) -> set[str]:
+    def find_valid(self, ids: Collection[str]) -> set[str]:
         """Return the ids of valid tokens, in one query for all that are in use."""
         moment = format_instant(self._clock())
         with self._database.read() as connection:

@@ -39,7 +39,7 @@ class WriteQueue:
     def waiting(self) -> int:
         """Number of waiting writers."""
         with self._lock:
-            return max(0, len(self._standing()) - self._at_once)
+            return max(0, len(self._list_tickets()) - self._at_once)
 
     def begin(self, seconds: float) -> WriteTicket | None:
         """Wait until this writer may write; return None after a timeout."""
@@ -61,7 +61,7 @@ class WriteQueue:
     def end(self, turn: WriteTicket) -> None:
         """Leave the queue."""
         with self._lock:
-            tickets = [ticket for ticket in self._standing() if ticket is not turn]
+            tickets = [ticket for ticket in self._list_tickets() if ticket is not turn]
             self._queue = [ref(ticket) for ticket in tickets]
             for ticket in tickets[: self._at_once]:
                 if ticket.gate.locked():
@@ -69,9 +69,9 @@ class WriteQueue:
 
     def _has_come(self, turn: WriteTicket) -> bool:
         with self._lock:
-            return turn in self._standing()[: self._at_once]
+            return turn in self._list_tickets()[: self._at_once]
 
-    def _standing(self) -> list[WriteTicket]:
+    def _list_tickets(self) -> list[WriteTicket]:
         """Return the tickets that still exist, in order."""
         return [turn for each in self._queue if (turn := each()) is not None]
 

@@ -61,7 +61,7 @@ def test_long_poll_nudge_polls_at_once() -> None:
         while marks.looks < 2:
             await asyncio.sleep(0)
         marks.now = 3
-        news.nudge()
+        news.poll_soon()
         return await waiting
 
     assert asyncio.run(wait()) == 3

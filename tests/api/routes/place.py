@@ -66,5 +66,5 @@ def fill(at: Served) -> list[str]:
     )
     number = store.database.transact(lambda c: add_dead_delivery(c, letter))
     opened.close()
-    tidings.feeds_at(at.url).listed("bo")
+    tidings.feeds_at(at.url).list_with_tokens("bo")
     return [subscription, hook.id, str(number), "p-of-bo", "1", "bo", "t-2"]

@@ -81,7 +81,7 @@ def state(place: Place) -> dict[str, Any]:
         "letters": [store.dead_deliveries.list(one.id) for one in store.destinations.list("bo")],
         "grants": store.audiences.list("bo"),
         "tokens": [one for one in store.tokens.list() if one.subscriber == "bo"],
-        "quiet": store.preferences.quiet("bo"),
+        "quiet": store.preferences.read_quiet_hours("bo"),
         "feeds": store.feed_addresses.addresses("bo"),
     }
 

@@ -58,7 +58,7 @@ def client(place: Place, name: str) -> Iterator[httpx.Client]:
 
 
 def test_stream_sends_stored_and_new_notifications(client: httpx.Client, place: Place, name: str) -> None:
-    place.tell(name, 120)
+    place.notify(name, 120)
     with client.stream("GET", "/v1/notifications/stream") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         assert response.headers["cache-control"] == "no-store"
@@ -66,14 +66,14 @@ def test_stream_sends_stored_and_new_notifications(client: httpx.Client, place: 
         assert next(events) == Event(retry=2000)
         assert numbers(events, 120) == list(range(1, 121))
         for number in range(121, 125):
-            place.tell(name)
+            place.notify(name)
             assert numbers(events, 1) == [number]
 
 
 def test_stream_resumes_after_last_event_cursor_or_acknowledgement(
     client: httpx.Client, place: Place, name: str
 ) -> None:
-    place.tell(name, 5)
+    place.notify(name, 5)
     path = "/v1/notifications/stream"
     with client.stream("GET", path, headers={"Last-Event-ID": "3"}, params={"after": 1}) as response:
         assert numbers(events_of(response), 2) == [4, 5]
@@ -87,14 +87,14 @@ def test_stream_resumes_after_last_event_cursor_or_acknowledgement(
 def test_stream_of_one_subscription_moves_cursor_past_others(
     client: httpx.Client, place: Place, name: str
 ) -> None:
-    place.tell(name, 1, "s-1")
-    place.tell(name, 3, "s-2")
+    place.notify(name, 1, "s-1")
+    place.notify(name, 3, "s-2")
     with client.stream("GET", "/v1/notifications/stream", params={"subscription": f"s-1-{name}"}) as response:
         events = events_of(response)
         assert [next(events), next(events).id, next(events)] == [Event(retry=2000), 1, Event(id=4)]
-        place.tell(name, 1, "s-2")
+        place.notify(name, 1, "s-2")
         assert next(events) == Event(id=5)
-        place.tell(name, 1, "s-1")
+        place.notify(name, 1, "s-1")
         assert numbers(events, 1) == [6]
 
 
@@ -114,11 +114,11 @@ def test_stream_ends_when_token_is_revoked(place: Place, name: str, monkeypatch:
             second.stream("GET", "/v1/notifications/stream") as stays,
         ):
             events, others = events_of(ends), events_of(stays)
-            place.tell(name)
+            place.notify(name)
             assert numbers(events, 1) == numbers(others, 1) == [1]
             place.access.revoke(revoked.token.id)
             assert [event.comment for event in events] == ["the token is no longer valid"]
-            place.tell(name)
+            place.notify(name)
             assert numbers(others, 1) == [2]
         assert first.get("/v1/notifications/stream").status_code == 401
 
@@ -142,7 +142,7 @@ def test_stream_hundreds_of_clients_share_one_poller(place: Place) -> None:
             await asyncio.sleep(0.01)
         reads_before = fanout.pages.reads
         for _ in range(3):
-            await asyncio.to_thread(place.tell_all, [*names, "shared"])
+            await asyncio.to_thread(place.notify_all, [*names, "shared"])
         received = await asyncio.gather(*tasks)
         assert fanout.pages.reads - reads_before < len(names)
         return received
@@ -174,7 +174,7 @@ def head_of(secret: str) -> bytes:
 
 def test_stream_slow_client_is_bounded_and_delays_no_other(place: Place, name: str) -> None:
     """It reads nothing of twelve megabytes: the server holds one page of it in memory, and others go on."""
-    place.tell(name, 25, body=LARGE)
+    place.notify(name, 25, body=LARGE)
     secret = place.token(name)
     fanout = place.look_out
     assert fanout is not None
@@ -207,7 +207,7 @@ def test_fanout_reads_at_most_one_page_per_subscriber(
     home: Place, name: str, count: int, length: int
 ) -> None:
     """A slow client holds this page while it is being sent, like a page that it requests."""
-    home.tell(name, count, body=b'{"text": "%s"}' % (b"x" * length))
+    home.notify(name, count, body=b'{"text": "%s"}' % (b"x" * length))
     page = NotificationFanout(home.store)._read_new({name: 0}, {name: count})[name]
     assert len(page.lines) <= LINES and page.size <= PAGE_BYTES
     assert [line.sequence for line in page.lines] == [*range(1, page.cursor + 1)]
@@ -217,7 +217,7 @@ def test_stream_stalled_client_is_disconnected(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidings.api.v1.notifications.STALL_SECONDS", 0.1)
-    place.tell(name, 25, body=LARGE)
+    place.notify(name, 25, body=LARGE)
     fanout = place.look_out
     assert fanout is not None
     with slow_reader(place, place.token(name)):
@@ -234,7 +234,7 @@ def test_stream_stalled_connection_is_closed_by_operating_system(
     """TCP closes it long before the stream is given up: closing a stream waits until written data is acknowledged."""
     monkeypatch.setattr("tidings.api.server.SEND_TIMEOUT_SECONDS", 0.3)
     with place_at(tmp_path) as place, place.serve():
-        place.tell(name, 25, body=LARGE)
+        place.notify(name, 25, body=LARGE)
         with slow_reader(place, place.token(name)):
             assert place.look_out is not None
             while place.look_out.count == 0:
@@ -268,7 +268,7 @@ def test_stream_resumes_without_loss_after_server_restarts(tmp_path: Path) -> No
         def write() -> None:
             for _ in range(parts * each):
                 allowed.acquire()
-                place.tell("ana")
+                place.notify("ana")
 
         def read() -> None:
             headers = bearing(secret, **({"Last-Event-ID": str(received[-1])} if received else {}))
@@ -300,7 +300,7 @@ def test_stream_resumes_without_loss_after_server_restarts(tmp_path: Path) -> No
 def test_stream_store_failure_of_one_client_ends_its_stream(
     client: httpx.Client, place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.tell(name)
+    place.notify(name)
 
     def broken(*_: object, **__: object) -> None:
         raise StoreError("the database reports: it is gone")
@@ -328,7 +328,7 @@ def test_stream_survives_temporary_store_failure(
             broken.setattr(place.store.database, "engine", elsewhere)
             while "retry in" not in caplog.text:
                 time.sleep(0.01)
-        place.tell(name)
+        place.notify(name)
         assert numbers(events, 1) == [1]
 
 
@@ -337,12 +337,12 @@ def test_stream_and_acknowledge_on_postgresql(postgres_server: Server) -> None:
     with open_store(postgres_server.empty()) as store:
         place = Place(store, Access(store))
         with place.serve(), client_of(place, place.token("ana")) as client:
-            place.tell("ana", 3)
+            place.notify("ana", 3)
             with client.stream("GET", "/v1/notifications/stream") as response:
                 events = events_of(response)
                 assert numbers(events, 3) == [1, 2, 3]
-                place.tell("ana")
-                place.tell_all(["ana", "bo"])
+                place.notify("ana")
+                place.notify_all(["ana", "bo"])
                 assert numbers(events, 2) == [4, 5]
             assert client.put("/v1/notifications/ack", json={"upto": 4}).json()["acknowledged"] == 4
             page = client.get("/v1/notifications").json()

@@ -37,7 +37,7 @@ def sequences(answer: httpx.Response) -> list[int]:
 
 
 def test_notifications_are_paginated_by_cursor(client: httpx.Client, place: Place, name: str) -> None:
-    place.tell(name, 5)
+    place.notify(name, 5)
     first = client.get("/v1/notifications", params={"limit": 2})
     assert sequences(first) == [1, 2]
     assert {key: first.json()[key] for key in ("cursor", "last", "acknowledged")} == {
@@ -56,9 +56,9 @@ def test_notifications_are_paginated_by_cursor(client: httpx.Client, place: Plac
 def test_notifications_of_one_subscription_move_cursor_past_others(
     client: httpx.Client, place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.tell(name, 3, "s-1")
-    place.tell(name, 30, "s-2")
-    place.tell(name, 1, "s-1")
+    place.notify(name, 3, "s-1")
+    place.notify(name, 30, "s-2")
+    place.notify(name, 1, "s-1")
     params = {"subscription": f"s-1-{name}"}
     all_pages = client.get("/v1/notifications", params=params)
     assert (sequences(all_pages), all_pages.json()["cursor"]) == ([1, 2, 3, 34], 34)
@@ -70,7 +70,7 @@ def test_notifications_of_one_subscription_move_cursor_past_others(
 
 def test_notifications_page_is_bounded_by_bytes(client: httpx.Client, place: Place, name: str) -> None:
     body = b'"' + b"x" * 400_000 + b'"'
-    place.tell(name, 25, body=body)
+    place.notify(name, 25, body=body)
     page = client.get("/v1/notifications", params={"limit": 1000})
     assert sequences(page) == list(range(1, 10))
     assert page.json()["cursor"] == 9
@@ -81,8 +81,8 @@ def test_notifications_wait_returns_first_matching_notification(
     client: httpx.Client, place: Place, name: str
 ) -> None:
     assert sequences(client.get("/v1/notifications", params={"wait": 0.05})) == []
-    place.tell(name, 2, "s-2")
-    later = threading.Timer(0.1, place.tell, (name, 1, "s-1"))
+    place.notify(name, 2, "s-2")
+    later = threading.Timer(0.1, place.notify, (name, 1, "s-1"))
     later.start()
     params = {"wait": 60, "subscription": f"s-1-{name}"}
     assert sequences(client.get("/v1/notifications", params=params)) == [3]
@@ -100,7 +100,7 @@ def test_due_deferred_notifications_are_released_on_read(
 
 
 def test_acknowledge_moves_cursor_forward_only(client: httpx.Client, place: Place, name: str) -> None:
-    place.tell(name, 5)
+    place.notify(name, 5)
     assert client.get("/v1/notifications/ack").json() == {"acknowledged": 0, "last": 5, "time": None}
     acknowledged = client.put("/v1/notifications/ack", json={"upto": 3}).json()
     assert (acknowledged["acknowledged"], acknowledged["last"]) == (3, 5)
@@ -145,7 +145,7 @@ def test_notifications_invalid_parameters_are_rejected(
 def test_notifications_cursor_beyond_last_is_rejected_with_range(
     client: httpx.Client, place: Place, name: str
 ) -> None:
-    place.tell(name, 2)
+    place.notify(name, 2)
     for path in ("/v1/notifications", "/v1/notifications/stream"):
         refused = client.get(path, params={"after": 3})
         assert (refused.status_code, refused.json()["accepted"]) == (422, "0 to 2")
@@ -164,7 +164,7 @@ def test_notifications_of_other_subscriber_are_forbidden(
     client: httpx.Client, place: Place, name: str, path: str
 ) -> None:
     other = f"not {name}"
-    place.tell(other, 3)
+    place.notify(other, 3)
     known = client.get(path, params={"subscriber": other})
     unknown = client.get(path, params={"subscriber": "nobody at all"})
     assert known.status_code == unknown.status_code == 403
@@ -187,7 +187,7 @@ def test_notifications_without_subscribe_scope_are_rejected(place: Place, path: 
 
 
 def test_notifications_administrator_must_name_subscriber(place: Place, name: str) -> None:
-    place.tell(name, 2)
+    place.notify(name, 2)
     with client_of(place, place.token(None, "administer")) as administrator:
         assert sequences(administrator.get("/v1/notifications", params={"subscriber": name})) == [1, 2]
         acknowledged = administrator.put(

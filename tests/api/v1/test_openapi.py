@@ -245,8 +245,8 @@ def test_asyncapi_references_resolve(asyncapi: dict[str, Any], place: Place) -> 
 
 
 def test_stream_messages_conform_to_asyncapi_document(asyncapi: dict[str, Any], place: Place) -> None:
-    place.tell("ana", 1)
-    place.tell("ana", 1, body="no JSON é".encode("latin-1"))
+    place.notify("ana", 1)
+    place.notify("ana", 1, body="no JSON é".encode("latin-1"))
     place.store.notifications.commit_batch(
         "objects", 0, [MatchRow("Script2", "school", "ana", kind="updated", bindings={"object": "Script:2"})]
     )

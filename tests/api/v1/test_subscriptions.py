@@ -348,10 +348,10 @@ def test_paused_subscription_keeps_feed(tmp_path: Path) -> None:
     with Tidings(tmp_path) as tidings:
         tidings.subscribe("ana", "price < 5", id="s-1")
         feeds = tidings.feeds_at("http://127.0.0.1:1")
-        [(_, token)] = feeds.listed("ana")
+        [(_, token)] = feeds.list_with_tokens("ana")
         token = token or feeds.addresses.tokens("ana", ["s-1"])["s-1"]
         tidings.subscribing().pause("s-1")
-        assert [one.id for one, _ in feeds.listed("ana")] == ["s-1"]
+        assert [one.id for one, _ in feeds.list_with_tokens("ana")] == ["s-1"]
         assert feeds.open(token) is not None
 
 

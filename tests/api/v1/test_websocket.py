@@ -54,13 +54,13 @@ def close_code(socket: ClientConnection) -> int | None:
 
 
 def test_websocket_sends_stored_and_new_notifications(place: Place, name: str) -> None:
-    place.tell(name, 60)
+    place.notify(name, 60)
     secret = place.token(name)
     with open_socket(place, secret) as socket, client_of(place, secret) as client:
         page = client.get("/v1/notifications", params={"limit": 1}).json()
         assert json.loads(socket.recv()) == page["notifications"][0]
         assert numbers(socket, 59) == list(range(2, 61))
-        place.tell(name, 2)
+        place.notify(name, 2)
         assert numbers(socket, 2) == [61, 62]
         assert socket.ping().wait(60)
     with open_socket(place, secret, "?after=60") as socket:
@@ -68,7 +68,7 @@ def test_websocket_sends_stored_and_new_notifications(place: Place, name: str) -
 
 
 def test_websocket_acknowledgement_moves_cursor_forward_only(place: Place, name: str) -> None:
-    place.tell(name, 5)
+    place.notify(name, 5)
     secret = place.token(name)
     with open_socket(place, secret) as socket:
         assert numbers(socket, 5) == [1, 2, 3, 4, 5]
@@ -85,13 +85,13 @@ def test_websocket_acknowledgement_moves_cursor_forward_only(place: Place, name:
 
 def test_websocket_of_one_subscription_sends_its_notifications(place: Place, name: str) -> None:
     for subscription in ("s-1", "s-2", "s-1"):
-        place.tell(name, 1, subscription)
+        place.notify(name, 1, subscription)
     with open_socket(place, place.token(name), f"?subscription=s-1-{name}") as socket:
         assert numbers(socket, 2) == [1, 3]
 
 
 def test_websocket_accepts_token_in_first_message(place: Place, name: str) -> None:
-    place.tell(name)
+    place.notify(name)
     with open_socket(place, None, headers={"Origin": "https://elsewhere.example"}) as socket:
         socket.send(json.dumps({"token": place.token(name)}))
         assert numbers(socket, 1) == [1]
@@ -109,7 +109,7 @@ def test_websocket_accepts_token_in_first_message(place: Place, name: str) -> No
 def test_websocket_accepts_cookie_from_same_origin_only(
     place: Place, name: str, origin: str, is_own: bool
 ) -> None:
-    place.tell(name)
+    place.notify(name)
     cookie = {"Cookie": f"{COOKIE}={place.token(name)}"}
     if origin:
         cookie["Origin"] = origin.format(host=place.address.removeprefix("http://"))
@@ -122,7 +122,7 @@ def test_websocket_accepts_cookie_from_same_origin_only(
 
 def test_websocket_invalid_token_or_parameter_closes_it(place: Place, name: str) -> None:
     own, shop = place.token(name), place.token(None, "publish")
-    place.tell(f"not {name}")
+    place.notify(f"not {name}")
     for secret, query, code in (
         ("tdg_nonsense", "", 4401),
         (shop, "", 4403),
@@ -185,7 +185,7 @@ def test_websocket_is_closed_when_token_is_revoked(
     monkeypatch.setattr("tidings.api.v1.notification_fanout.TOKEN_SECONDS", 0.02)
     revoked = place.access.make("lost", ["subscribe"], name)
     with open_socket(place, revoked.secret) as socket:
-        place.tell(name)
+        place.notify(name)
         assert numbers(socket, 1) == [1]
         place.access.revoke(revoked.token.id)
         assert close_code(socket) == 4401
@@ -194,7 +194,7 @@ def test_websocket_is_closed_when_token_is_revoked(
 def test_websocket_over_limit_is_closed(tmp_path: Path) -> None:
     with place_at(tmp_path) as place, place.serve(most=1):
         secret = place.token("ana")
-        place.tell("ana")
+        place.notify("ana")
         with open_socket(place, secret) as first:
             assert numbers(first, 1) == [1]
             with open_socket(place, secret) as second:
@@ -202,7 +202,7 @@ def test_websocket_over_limit_is_closed(tmp_path: Path) -> None:
 
 
 def test_websocket_slow_client_delays_no_other(place: Place, name: str) -> None:
-    place.tell(name, 25, body=b'"' + b"x" * 490_000 + b'"')
+    place.notify(name, 25, body=b'"' + b"x" * 490_000 + b'"')
     secret = place.token(name)
     with open_socket(place, secret, max_queue=1) as slow, open_socket(place, secret) as other:
         assert numbers(other, 25) == list(range(1, 26))
@@ -213,7 +213,7 @@ def test_websocket_reset_by_client_logs_nothing(
     place: Place, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The client resets the connection in the middle of a page: the rest of the page is not sent."""
-    place.tell(name, 50, body=b'"' + b"x" * 10_000 + b'"')
+    place.notify(name, 50, body=b'"' + b"x" * 10_000 + b'"')
     secret = place.token(name)
     for _ in range(5):
         with open_socket(place, secret, max_queue=1) as socket:
@@ -236,7 +236,7 @@ def test_websocket_resumes_without_loss_after_server_restarts(tmp_path: Path) ->
         def write() -> None:
             for _ in range(parts * each):
                 allowed.acquire()
-                place.tell("ana")
+                place.notify("ana")
 
         def read() -> None:
             with open_socket(place, secret, f"?after={received[-1] if received else 0}") as socket:

@@ -201,7 +201,7 @@ def repository(query):
     with open_store(sqlite_url(Path(".tidings") / "store.db")) as store, Repository(HOME) as opened:
         link = DirectLink(store, opened.store.repository.name("passau"))
         rule = "large: search CycleProvider c register c where c.serverInformation.memory > 64"
-        Synchronizer(opened.store, [link], RuleFile(rule, "rules.txt")).once()
+        Synchronizer(opened.store, [link], RuleFile(rule, "rules.txt")).catch_up_once()
     rmtree(".tidings")
     with Repository(HOME) as opened:
         yield opened

@@ -9,7 +9,7 @@ from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.support.servers.site import Request, Response, Site
-from tests.support.stores.notified_store import PUBLIC, Told
+from tests.support.stores.notified_store import PUBLIC, NotifiedStore
 from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.dispatcher import Dispatcher
 from tidings.delivery.sql.dead_deliveries import DeadDelivery
@@ -22,7 +22,7 @@ from tidings.graphs.syndication.feed_parser import items_of
 from tidings.operations.http_client import HttpLimits
 
 RULES = HubPolicy(inside=True)
-DELIVERY = DeliveryPolicy(inside=True, times=HttpLimits(kept=0.0))
+DELIVERY = DeliveryPolicy(inside=True, times=HttpLimits(keep_alive=0.0))
 
 
 class HubLoop:
@@ -73,7 +73,7 @@ def query(request: Request) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(request.path).query).items()}
 
 
-def form(notified_store: Told, site: Site, path: str = "/call", **more: str) -> dict[str, str]:
+def form(notified_store: NotifiedStore, site: Site, path: str = "/call", **more: str) -> dict[str, str]:
     parameters = {
         "mode": "subscribe",
         "topic": f"{PUBLIC}/feeds/{notified_store.token}.atom",
@@ -82,7 +82,9 @@ def form(notified_store: Told, site: Site, path: str = "/call", **more: str) -> 
     return {f"hub.{name}": value for name, value in parameters.items()}
 
 
-def subscribe(notified_store: Told, loop: HubLoop, site: Site, path: str = "/call", **more: str) -> None:
+def subscribe(
+    notified_store: NotifiedStore, loop: HubLoop, site: Site, path: str = "/call", **more: str
+) -> None:
     """Subscribe a callback that agrees."""
     site.pages[urlsplit(path).path] = echo
     loop.hub.ask(form(notified_store, site, path, **more))

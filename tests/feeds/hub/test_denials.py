@@ -6,19 +6,19 @@ import pytest
 
 from tests.feeds.hub.callbacks import RULES, HubLoop, denials, echo, form, pushes, query, subscribe
 from tests.support.servers.site import Response, Site
-from tests.support.stores.notified_store import PUBLIC, Told
+from tests.support.stores.notified_store import PUBLIC, NotifiedStore
 from tidings.feeds.hub.hub import Hub, HubPolicy
 from tidings.feeds.outbound.addresses import FeedTokens
 from tidings.feeds.outbound.personal_feeds import PersonalFeeds
 
 
 def test_hub_revoked_address_denies_its_subscriptions(
-    notified_store: Told, loop: HubLoop, site: Site
+    notified_store: NotifiedStore, loop: HubLoop, site: Site
 ) -> None:
     subscribe(notified_store, loop, site)
     loop.hub.ask(form(notified_store, site, "/other"))
     notified_store.feeds.addresses.renew("cy", "s-1")
-    notified_store.tell_events(1, 1)
+    notified_store.notify_of_events(1, 1)
     while loop.step():
         pass
     assert pushes(site) == [] and loop.hub.store.subscriptions() == []
@@ -26,10 +26,10 @@ def test_hub_revoked_address_denies_its_subscriptions(
 
 
 def test_hub_removed_subscription_denies_its_callback(
-    notified_store: Told, loop: HubLoop, site: Site
+    notified_store: NotifiedStore, loop: HubLoop, site: Site
 ) -> None:
     subscribe(notified_store, loop, site)
-    notified_store.tell_events(1, 1)
+    notified_store.notify_of_events(1, 1)
     notified_store.store.subscriptions.remove(["s-1"])
     while loop.step():
         pass
@@ -38,7 +38,7 @@ def test_hub_removed_subscription_denies_its_callback(
 
 
 def test_hub_feed_that_ended_is_denied_once_without_new_entries(
-    notified_store: Told, loop: HubLoop, site: Site
+    notified_store: NotifiedStore, loop: HubLoop, site: Site
 ) -> None:
     subscribe(notified_store, loop, site, "/call?mine=1")
     topic = f"{PUBLIC}/feeds/{notified_store.token}.atom"
@@ -55,7 +55,7 @@ def test_hub_feed_that_ended_is_denied_once_without_new_entries(
 
 @pytest.mark.parametrize("answer", [Response(200), Response(404), Response(410)])
 def test_hub_denial_ignores_response_of_callback(
-    notified_store: Told, loop: HubLoop, site: Site, answer: Response
+    notified_store: NotifiedStore, loop: HubLoop, site: Site, answer: Response
 ) -> None:
     subscribe(notified_store, loop, site)
     site.pages["/call"] = answer
@@ -66,7 +66,7 @@ def test_hub_denial_ignores_response_of_callback(
 
 
 def test_hub_denial_without_response_is_retried_then_dropped(
-    notified_store: Told, loop: HubLoop, site: Site
+    notified_store: NotifiedStore, loop: HubLoop, site: Site
 ) -> None:
     subscribe(notified_store, loop, site)
     site.pages["/call"] = Response(503)
@@ -77,7 +77,7 @@ def test_hub_denial_without_response_is_retried_then_dropped(
 
 
 def test_hub_without_key_of_addresses_sends_no_denial(
-    notified_store: Told, loop: HubLoop, site: Site
+    notified_store: NotifiedStore, loop: HubLoop, site: Site
 ) -> None:
     """Without the key, the hub cannot tell the address of the topic."""
     subscribe(notified_store, loop, site)
@@ -96,7 +96,9 @@ def test_hub_without_key_of_addresses_sends_no_denial(
     )
 
 
-def test_hub_subscription_above_limit_at_verification_is_denied(notified_store: Told, site: Site) -> None:
+def test_hub_subscription_above_limit_at_verification_is_denied(
+    notified_store: NotifiedStore, site: Site
+) -> None:
     loop = HubLoop(Hub(notified_store.feeds, HubPolicy(inside=True, per_feed=1)))
     site.pages |= {"/0": echo, "/1": echo}
     loop.hub.ask(form(notified_store, site, "/0"))

@@ -16,7 +16,7 @@ from tests.feeds.hub.callbacks import RULES, HubLoop, echo, eventually, form, pu
 from tests.support.processes.leaving_client import left_halfway
 from tests.support.servers.feeds_server import served
 from tests.support.servers.site import Response, Site
-from tests.support.stores.notified_store import PUBLIC, Told
+from tests.support.stores.notified_store import PUBLIC, NotifiedStore
 from tidings.api.feeds import hub_router_for
 from tidings.api.request_body import FORM
 from tidings.errors import InputError
@@ -25,12 +25,12 @@ from tidings.operations.egress_policy import EgressPolicy
 from tidings.operations.http_client import HttpClient, build_user_agent
 
 
-def test_hub_request_of_client_that_disconnects_answers_400(notified_store: Told) -> None:
+def test_hub_request_of_client_that_disconnects_answers_400(notified_store: NotifiedStore) -> None:
     assert left_halfway(hub_router_for(Hub(notified_store.feeds)), "/hub", FORM) == 400
 
 
 def test_hub_verification_sends_challenge_and_lease_to_callback(
-    notified_store: Told, loop: HubLoop, site: Site
+    notified_store: NotifiedStore, loop: HubLoop, site: Site
 ) -> None:
     subscribe(notified_store, loop, site, "/call?mine=1&b=%20", lease_seconds="3600")
     [request] = site.requests
@@ -54,7 +54,7 @@ def test_hub_verification_sends_challenge_and_lease_to_callback(
     ],
 )
 def test_hub_callback_that_does_not_confirm_gets_no_push(
-    notified_store: Told, loop: HubLoop, site: Site, answer: Response
+    notified_store: NotifiedStore, loop: HubLoop, site: Site, answer: Response
 ) -> None:
     site.pages["/call"], site.pages["/other"] = answer, echo
     loop.hub.ask(form(notified_store, site))
@@ -62,13 +62,13 @@ def test_hub_callback_that_does_not_confirm_gets_no_push(
         loop.step()
         notified_store.clock.go(10_000)
     assert loop.hub.store.subscriptions() == []
-    notified_store.tell_events(1, 1)
+    notified_store.notify_of_events(1, 1)
     loop.step()
     assert pushes(site) == [] and all(urlsplit(one.path).path == "/call" for one in site.requests)
 
 
 def test_hub_verification_of_unavailable_callback_is_retried(
-    notified_store: Told, loop: HubLoop, site: Site
+    notified_store: NotifiedStore, loop: HubLoop, site: Site
 ) -> None:
     site.pages["/call"] = Response(503)
     loop.hub.ask(form(notified_store, site))
@@ -81,17 +81,17 @@ def test_hub_verification_of_unavailable_callback_is_retried(
     assert len(loop.hub.store.subscriptions()) == 1
 
 
-def test_hub_lease_expires_unless_renewed(notified_store: Told, loop: HubLoop, site: Site) -> None:
+def test_hub_lease_expires_unless_renewed(notified_store: NotifiedStore, loop: HubLoop, site: Site) -> None:
     subscribe(notified_store, loop, site, lease_seconds="600")
     notified_store.clock.go(500)
     subscribe(notified_store, loop, site, lease_seconds="600", secret="new")
     notified_store.clock.go(500)
-    notified_store.tell_events(1, 1)
+    notified_store.notify_of_events(1, 1)
     loop.step()
     [push] = pushes(site)
     assert push.headers["x-hub-signature"] == f"sha256={hmac.new(b'new', push.body, 'sha256').hexdigest()}"
     notified_store.clock.go(101)
-    notified_store.tell_events(2, 2)
+    notified_store.notify_of_events(2, 2)
     loop.step()
     assert len(pushes(site)) == 1
     assert loop.hub.store.subscriptions() == []
@@ -102,14 +102,14 @@ def test_hub_lease_expires_unless_renewed(notified_store: Told, loop: HubLoop, s
     [("", RULES.lease), ("0", RULES.lease), ("1", RULES.shortest), ("999999999999", RULES.longest)],
 )
 def test_hub_grants_lease_within_its_limits(
-    notified_store: Told, loop: HubLoop, site: Site, requested: str, granted: int
+    notified_store: NotifiedStore, loop: HubLoop, site: Site, requested: str, granted: int
 ) -> None:
     subscribe(notified_store, loop, site, lease_seconds=requested)
     assert query(site.requests[0])["hub.lease_seconds"] == str(granted)
 
 
 def test_hub_unsubscribe_needs_confirmation_of_callback(
-    notified_store: Told, loop: HubLoop, site: Site
+    notified_store: NotifiedStore, loop: HubLoop, site: Site
 ) -> None:
     subscribe(notified_store, loop, site)
     site.pages["/call"] = Response(404)
@@ -121,14 +121,14 @@ def test_hub_unsubscribe_needs_confirmation_of_callback(
     loop.step()
     assert query(site.requests[-1])["hub.mode"] == "unsubscribe"
     assert loop.hub.store.subscriptions() == []
-    notified_store.tell_events(1, 1)
+    notified_store.notify_of_events(1, 1)
     loop.step()
     assert pushes(site) == []
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_hub_verification_limits_retry_after_of_callback(
-    notified_store: Told, loop: HubLoop, site: Site, status: int
+    notified_store: NotifiedStore, loop: HubLoop, site: Site, status: int
 ) -> None:
     """Otherwise a client could occupy all waiting places for a day."""
     site.pages["/call"] = Response(status, headers={"Retry-After": "86400"})
@@ -171,14 +171,16 @@ INVALID = {
     ("name", "value"), [(name, each) for name, values in INVALID.items() for each in values]
 )
 def test_hub_invalid_request_is_rejected(
-    notified_store: Told, loop: HubLoop, site: Site, name: str, value: str
+    notified_store: NotifiedStore, loop: HubLoop, site: Site, name: str, value: str
 ) -> None:
     with pytest.raises(InputError):
         loop.hub.ask(form(notified_store, site, **{name: value}))
     assert loop.step() == 0 and site.requests == []
 
 
-def test_hub_topic_without_feed_format_is_rejected(notified_store: Told, loop: HubLoop, site: Site) -> None:
+def test_hub_topic_without_feed_format_is_rejected(
+    notified_store: NotifiedStore, loop: HubLoop, site: Site
+) -> None:
     for ending in ("", ".html", "/archive/1.atom", ".atom?x=1"):
         with pytest.raises(InputError, match="not a topic of this hub"):
             loop.hub.ask(form(notified_store, site, topic=f"{PUBLIC}/feeds/{notified_store.token}{ending}"))
@@ -190,7 +192,7 @@ def test_hub_topic_without_feed_format_is_rejected(notified_store: Told, loop: H
     st.text(alphabet="[]:/@?#%.x1é \x00\ud800"),
 )
 def test_hub_arbitrary_request_is_accepted_or_rejected_without_log(
-    notified_store: Told,
+    notified_store: NotifiedStore,
     loop: HubLoop,
     site: Site,
     caplog: pytest.LogCaptureFixture,
@@ -206,14 +208,14 @@ def test_hub_arbitrary_request_is_accepted_or_rejected_without_log(
     assert not caplog.records
 
 
-def test_hub_private_callback_is_rejected_by_default(notified_store: Told, site: Site) -> None:
+def test_hub_private_callback_is_rejected_by_default(notified_store: NotifiedStore, site: Site) -> None:
     hub = Hub(notified_store.feeds)
     with pytest.raises(InputError, match="the callback is in a private network"):
         hub.ask(form(notified_store, site))
 
 
 def test_hub_callback_that_resolves_to_private_address_later_is_not_called(
-    notified_store: Told, site: Site
+    notified_store: NotifiedStore, site: Site
 ) -> None:
     """DNS rebinding: the name is public at the request, and loopback at verification."""
     answers = iter([["93.184.216.34"], ["127.0.0.1"], ["127.0.0.1"], ["127.0.0.1"]])
@@ -226,7 +228,9 @@ def test_hub_callback_that_resolves_to_private_address_later_is_not_called(
     assert site.requests == [] and loop.hub.store.subscriptions() == []
 
 
-def test_hub_limits_waiting_requests_and_subscribers_per_feed(notified_store: Told, site: Site) -> None:
+def test_hub_limits_waiting_requests_and_subscribers_per_feed(
+    notified_store: NotifiedStore, site: Site
+) -> None:
     loop = HubLoop(Hub(notified_store.feeds, HubPolicy(inside=True, waiting=2, per_feed=2)))
     site.pages |= {f"/{n}": echo for n in range(5)}
     for n in (0, 1, 1):
@@ -242,7 +246,9 @@ def test_hub_limits_waiting_requests_and_subscribers_per_feed(notified_store: To
     loop.close()
 
 
-def test_hub_over_http_from_request_to_push(notified_store: Told, tmp_path: Path, site: Site) -> None:
+def test_hub_over_http_from_request_to_push(
+    notified_store: NotifiedStore, tmp_path: Path, site: Site
+) -> None:
     """A reader finds the hub in the feed, subscribes over HTTP, and gets a push from the hub's thread."""
     site.pages["/call"] = echo
     with served(notified_store, RULES) as url, httpx.Client(base_url=url) as web:
@@ -255,13 +261,13 @@ def test_hub_over_http_from_request_to_push(notified_store: Told, tmp_path: Path
         assert web.post(links["hub"]["url"], data=request).status_code == 202
         site.wait_for(1)
         eventually(lambda: bool(notified_store.store.hub.subscriptions()))
-        notified_store.tell_events(1, 1)
+        notified_store.notify_of_events(1, 1)
         site.wait_for(2)
     assert [titles(push) for push in pushes(site)] == [["event 1"]]
 
 
 def test_hub_over_http_invalid_requests_are_rejected(
-    notified_store: Told, tmp_path: Path, site: Site
+    notified_store: NotifiedStore, tmp_path: Path, site: Site
 ) -> None:
     with served(notified_store) as url, httpx.Client(base_url=url) as web:
         response = web.post("/hub", data={"hub.mode": "subscribe"})

@@ -110,7 +110,7 @@ def test_poll_skip_hours_postpone_next_poll(
     if answer is not None:
         site.pages["/rss.xml"] = answer
         clock.move(minutes=2)
-        poller.hasten([feed(store)])  # a ping takes precedence
+        poller.make_due([feed(store)])  # a ping takes precedence
         assert len(poll(poller)) == 1
     at_night = clock.now.replace(hour=23, minute=0)
     assert at_night <= clock.now + due_in(store, clock) <= at_night + timedelta(minutes=10)
@@ -289,7 +289,7 @@ def test_poll_status_410_stops_polling_until_added_again(
     assert "gone" in str(polled.problem)
     clock.move(days=400)
     assert poll(poller) == []
-    poller.hasten(store.polled_feeds.load())
+    poller.make_due(store.polled_feeds.load())
     assert poll(poller) == [], "a ping does not resume it"
     assert len(site.requests) == 2
     site.pages["/rss.xml"] = Response(200, rss("a"))
@@ -391,7 +391,7 @@ def test_hasten_polls_feed_at_minimum_distance(
 ) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
     poller.add(site.url())
-    poller.hasten(store.polled_feeds.load())
+    poller.make_due(store.polled_feeds.load())
     assert poll(poller) == [], "the last poll is too recent"
     assert due_in(store, clock) == APART
     clock.move(seconds=APART.total_seconds())
@@ -415,7 +415,7 @@ def test_follow_polls_due_feeds_until_stopped(poller: Poller, site: Site, store:
     thread = Thread(target=poller.follow, args=(results.append,))
     thread.start()
     clock.move(hours=2)
-    poller.hasten([])  # wakes the poller
+    poller.make_due([])  # wakes the poller
     site.wait_for(2)
     poller.stop()
     thread.join(60)

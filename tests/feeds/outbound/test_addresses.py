@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.stores.notified_store import KEY, Told
+from tests.support.stores.notified_store import KEY, NotifiedStore
 from tidings.errors import SetupError
 from tidings.feeds.outbound.addresses import FeedTokens, load_feed_key
 
 
 def test_token_is_stable_until_renewed(tmp_path: Path) -> None:
-    notified_store = Told(tmp_path)
+    notified_store = NotifiedStore(tmp_path)
     first = notified_store.token
     assert FeedTokens(notified_store.store, KEY).token("cy", "s-1") == first
     assert (
@@ -29,12 +29,12 @@ def test_token_is_stable_until_renewed(tmp_path: Path) -> None:
 
 def test_token_cannot_be_read_from_store_without_key(tmp_path: Path) -> None:
     """Neither from its files nor with another key."""
-    notified_store = Told(tmp_path)
+    notified_store = NotifiedStore(tmp_path)
     token = notified_store.token
     notified_store.store.close()
     contents = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert token.encode() not in contents and KEY.hex().encode() not in contents
-    reopened = Told(tmp_path)
+    reopened = NotifiedStore(tmp_path)
     assert FeedTokens(reopened.store, bytes(32)).token("cy", "s-1") is None
     address = FeedTokens(reopened.store, bytes(32)).find(token)
     assert address and address.subscription == "s-1", "the address itself stays valid"

@@ -16,7 +16,7 @@ from lxml import etree
 
 from tests.objects.test_notices import LABELS, NEW_TITLE
 from tests.objects.test_propagation import MODEL
-from tests.support.stores.notified_store import PUBLIC, Told
+from tests.support.stores.notified_store import PUBLIC, NotifiedStore
 from tidings.feeds.outbound.addresses import ALL_FEEDS
 from tidings.feeds.outbound.formats import FORMATS, negotiate_format
 from tidings.feeds.outbound.personal_feeds import feed_title
@@ -51,35 +51,35 @@ PATTERN = Reason("(?page, dc:subject, ?s)", None, "")
 
 
 @pytest.fixture
-def notified_store(tmp_path: Path) -> Iterator[Told]:
-    opened = Told(tmp_path)
+def notified_store(tmp_path: Path) -> Iterator[NotifiedStore]:
+    opened = NotifiedStore(tmp_path)
     yield opened
     opened.store.close()
 
 
-def render_feed(notified_store: Told, format: str) -> bytes:
+def render_feed(notified_store: NotifiedStore, format: str) -> bytes:
     opened = notified_store.feeds.open(notified_store.token)
     page = notified_store.feeds.page(opened, format)  # type: ignore[arg-type]
     assert page
     return notified_store.feeds.render(page)
 
 
-def parse_feed(notified_store: Told, format: str) -> Any:
+def parse_feed(notified_store: NotifiedStore, format: str) -> Any:
     feed = feedparser.parse(render_feed(notified_store, format))
     assert not feed.bozo, feed.get("bozo_exception")
     return feed
 
 
-def notify_page(notified_store: Told, body: str = PAGE) -> None:
+def notify_page(notified_store: NotifiedStore, body: str = PAGE) -> None:
     notified_store.put(Publication("p-page", "text/turtle", body.encode()))
-    notified_store.tell(MatchRow("p-page", "s-1", "cy", (PATTERN,), BINDINGS))
+    notified_store.notify(MatchRow("p-page", "s-1", "cy", (PATTERN,), BINDINGS))
 
 
 XML = ["atom", "rss", "rdf"]
 
 
 @pytest.mark.parametrize("format", XML)
-def test_render_item_graph_is_equivalent_entry(notified_store: Told, format: str) -> None:
+def test_render_item_graph_is_equivalent_entry(notified_store: NotifiedStore, format: str) -> None:
     notify_page(notified_store)
     feed = parse_feed(notified_store, format)
     assert feed.feed.title == "price < 200"
@@ -96,12 +96,12 @@ def test_render_item_graph_is_equivalent_entry(notified_store: Told, format: str
     assert [tag.term for tag in entry.tags] == ["clocks"]
 
 
-def test_render_versions_are_recognized_by_feedparser(notified_store: Told) -> None:
+def test_render_versions_are_recognized_by_feedparser(notified_store: NotifiedStore) -> None:
     notify_page(notified_store)
     assert [parse_feed(notified_store, format).version for format in XML] == ["atom10", "rss20", "rss10"]
 
 
-def test_render_json_feed_has_required_fields(notified_store: Told) -> None:
+def test_render_json_feed_has_required_fields(notified_store: NotifiedStore) -> None:
     notify_page(notified_store)
     feed = json.loads(render_feed(notified_store, "json"))
     assert feed["version"] == "https://jsonfeed.org/version/1.1"
@@ -120,7 +120,7 @@ def test_render_json_feed_has_required_fields(notified_store: Told) -> None:
     assert [one.title for one in items] == ["Clocks & watches"]
 
 
-def test_render_rss_1_items_without_link_get_distinct_links(notified_store: Told) -> None:
+def test_render_rss_1_items_without_link_get_distinct_links(notified_store: NotifiedStore) -> None:
     """An item must have a link.
 
     Readers that ignore its name (gofeed, rss-parser) identify an item by its link, and would show only the first of
@@ -128,13 +128,13 @@ def test_render_rss_1_items_without_link_get_distinct_links(notified_store: Told
     """
     for name in ("p-1", "p-2"):
         notified_store.put(Publication(name, "application/json", b'{"price": 5}'))
-        notified_store.tell(MatchRow(name, "s-1", "cy", (Reason("price < 200", 5, "/price"),)))
+        notified_store.notify(MatchRow(name, "s-1", "cy", (Reason("price < 200", 5, "/price"),)))
     first, second = parse_feed(notified_store, "rdf").entries
     assert first.link == f"{PUBLIC}/feeds/{notified_store.token}.rdf#{first.id}"
     assert second.link == f"{PUBLIC}/feeds/{notified_store.token}.rdf#{second.id}" and first.id != second.id
 
 
-def test_render_rss_1_is_rdf_graph(notified_store: Told) -> None:
+def test_render_rss_1_is_rdf_graph(notified_store: NotifiedStore) -> None:
     """The feed is a graph that can be published again."""
     notify_page(notified_store)
     body = render_feed(notified_store, "rdf")
@@ -151,15 +151,15 @@ def test_render_rss_1_is_rdf_graph(notified_store: Told) -> None:
 
 
 @pytest.mark.parametrize("format", XML)
-def test_render_output_is_readable_by_own_parser(notified_store: Told, format: str) -> None:
-    notified_store.tell_events(1, 3)
+def test_render_output_is_readable_by_own_parser(notified_store: NotifiedStore, format: str) -> None:
+    notified_store.notify_of_events(1, 3)
     _, items = items_of(render_feed(notified_store, format), FORMATS[format].media_type)
     assert [one.title for one in items] == ["event 3", "event 2", "event 1"]
     assert len({one.id for one in items}) == 3
 
 
-def test_render_atom_has_reasons_and_bindings(notified_store: Told) -> None:
-    notified_store.tell_events(1, 1)
+def test_render_atom_has_reasons_and_bindings(notified_store: NotifiedStore) -> None:
+    notified_store.notify_of_events(1, 1)
     notify_page(notified_store)
     root = etree.fromstring(render_feed(notified_store, "atom"))
     space = {"t": "urn:x-tidings:feed", "a": "http://www.w3.org/2005/Atom"}
@@ -172,7 +172,7 @@ def test_render_atom_has_reasons_and_bindings(notified_store: Told) -> None:
     assert len(root.xpath("a:id|a:title|a:updated|a:author|a:link[@rel='self']", namespaces=space)) == 5
 
 
-def test_render_title_is_that_of_bound_node(notified_store: Told) -> None:
+def test_render_title_is_that_of_bound_node(notified_store: NotifiedStore) -> None:
     titles = ("other", "Another"), ("page", "Clocks & watches")
     notify_page(
         notified_store,
@@ -181,45 +181,45 @@ def test_render_title_is_that_of_bound_node(notified_store: Told) -> None:
     assert parse_feed(notified_store, "atom").entries[0].title == "Clocks & watches"
 
 
-def test_render_event_without_title_uses_reasons(notified_store: Told) -> None:
+def test_render_event_without_title_uses_reasons(notified_store: NotifiedStore) -> None:
     notified_store.publish({"price": 180, "seller": {"city": "Oslo <b>"}}, ids=["p-1"])
-    notified_store.tell(MatchRow("p-1", "s-1", "cy", (Reason("price < 200", 180, "/price"),)))
+    notified_store.notify(MatchRow("p-1", "s-1", "cy", (Reason("price < 200", 180, "/price"),)))
     [entry] = parse_feed(notified_store, "atom").entries
     assert entry.title == "price 180 < 200"
     assert entry.summary == "price 180 < 200"
     assert "<th>seller.city</th><td>Oslo &lt;b&gt;</td>" in entry.content[0].value
 
 
-def test_render_document_has_title_and_text(notified_store: Told) -> None:
+def test_render_document_has_title_and_text(notified_store: NotifiedStore) -> None:
     notified_store.put(
         Publication("p-1", "application/xml", b"<post><name>Chairs</name><url>http://x.example/</url></post>")
     )
-    notified_store.tell(MatchRow("p-1", "s-1", "cy"))
+    notified_store.notify(MatchRow("p-1", "s-1", "cy"))
     [entry] = parse_feed(notified_store, "rss").entries
     assert (entry.title, entry.link) == ("Chairs", "http://x.example/")
     assert "&lt;post&gt;&lt;name&gt;Chairs" in entry.content[0].value
 
 
-def test_render_publication_outside_journal_is_entry(notified_store: Told) -> None:
-    notified_store.tell(MatchRow("line 7 of a file", "s-1", "cy"))
+def test_render_publication_outside_journal_is_entry(notified_store: NotifiedStore) -> None:
+    notified_store.notify(MatchRow("line 7 of a file", "s-1", "cy"))
     assert parse_feed(notified_store, "atom").entries[0].title == "Publication line 7 of a file"
 
 
-def test_render_future_date_is_replaced_by_notification_time(notified_store: Told) -> None:
+def test_render_future_date_is_replaced_by_notification_time(notified_store: NotifiedStore) -> None:
     notified_store.publish({"title": "later", "date": "2999-01-01"}, ids=["p-1"])
-    notified_store.tell(MatchRow("p-1", "s-1", "cy"))
+    notified_store.notify(MatchRow("p-1", "s-1", "cy"))
     assert parse_feed(notified_store, "atom").entries[0].updated == "2026-05-01T12:00:00Z"
 
 
-def test_feed_title_of_pattern_omits_prefixes(notified_store: Told) -> None:
+def test_feed_title_of_pattern_omits_prefixes(notified_store: NotifiedStore) -> None:
     text = "PREFIX ex: <http://e.example/>\nprefix : <urn:x>SELECT * WHERE (?x, ex:p, <urn:y>) AND ?x <= ex:C"
     notified_store.store.subscriptions.add(Subscription("s-2", "cy", "gql", text))
-    titles = [feed_title(one) for one, _ in notified_store.feeds.listed("cy")]
+    titles = [feed_title(one) for one, _ in notified_store.feeds.list_with_tokens("cy")]
     assert titles == ["price < 200", "SELECT * WHERE (?x, ex:p, ‹urn:y›) AND ?x <= ex:C"]
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_render_feed_without_entries_is_valid(notified_store: Told, format: str) -> None:
+def test_render_feed_without_entries_is_valid(notified_store: NotifiedStore, format: str) -> None:
     feed, items = items_of(render_feed(notified_store, format), FORMATS[format].media_type)
     assert (feed.title, items) == ("price < 200", ())
 
@@ -235,15 +235,15 @@ HOSTILE_PAGE = {
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_render_bidirectional_title_is_isolated(notified_store: Told, format: str) -> None:
+def test_render_bidirectional_title_is_isolated(notified_store: NotifiedStore, format: str) -> None:
     notified_store.publish({"title": "\u202ereverse \u2067" + "x" * 300, "summary": "a"}, ids=["p-1"])
-    notified_store.tell(MatchRow("p-1", "s-1", "cy", ()))
+    notified_store.notify(MatchRow("p-1", "s-1", "cy", ()))
     [(title, _, _)] = read_entries(render_feed(notified_store, format), format)
     assert title.startswith("\u202ereverse") and title.endswith("…\u2069\u202c")
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_render_hostile_content_has_no_active_content(notified_store: Told, format: str) -> None:
+def test_render_hostile_content_has_no_active_content(notified_store: NotifiedStore, format: str) -> None:
     storable = ODD.replace("\ud800", "")  # a lone surrogate is rejected in publications, but not in reasons
     notified_store.publish(
         {
@@ -259,7 +259,7 @@ def test_render_hostile_content_has_no_active_content(notified_store: Told, form
     triples = (f"<javascript:alert(6)> <{name}> {json.dumps(text)} ." for name, text in HOSTILE_PAGE.items())
     notified_store.put(Publication("p-4", "text/turtle", "\n".join(triples).encode()))
     reasons = (Reason("x contains 'y'", "y" * 3_000_000 + "\udfff", "/x"), Reason(HOSTILE + ODD, None, ""))
-    notified_store.tell(*(MatchRow(f"p-{n}", "s-1", "cy", reasons) for n in (1, 2, 3, 4)))
+    notified_store.notify(*(MatchRow(f"p-{n}", "s-1", "cy", reasons) for n in (1, 2, 3, 4)))
     body = render_feed(notified_store, format)
     assert len(body) < 200_000
     assert len(items_of(body, FORMATS[format].media_type)[1]) == 4
@@ -273,10 +273,10 @@ def test_render_hostile_content_has_no_active_content(notified_store: Told, form
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_render_hostile_names_have_no_active_content(notified_store: Told, format: str) -> None:
+def test_render_hostile_names_have_no_active_content(notified_store: NotifiedStore, format: str) -> None:
     """Publishers choose the ids of publications, subscribers their names and subscription ids."""
     notified_store.store.subscriptions.add(Subscription(HOSTILE, f"bo{HOSTILE}", "predicates", "price < 200"))
-    notified_store.tell(MatchRow(HOSTILE, HOSTILE, f"bo{HOSTILE}", ()))
+    notified_store.notify(MatchRow(HOSTILE, HOSTILE, f"bo{HOSTILE}", ()))
     token = notified_store.feeds.addresses.token(f"bo{HOSTILE}", HOSTILE)
     assert token
     page = notified_store.feeds.page(notified_store.feeds.open(token), format)  # type: ignore[arg-type]
@@ -289,7 +289,7 @@ def test_render_hostile_names_have_no_active_content(notified_store: Told, forma
     assert [*map(find_active_content, (title, shown, described, feed["title"]))] == [[], [], [], []]
 
 
-def test_opml_hostile_name_has_no_active_content(notified_store: Told) -> None:
+def test_opml_hostile_name_has_no_active_content(notified_store: NotifiedStore) -> None:
     notified_store.store.subscriptions.add(Subscription(HOSTILE, f"bo{HOSTILE}", "predicates", "price < 200"))
     notified_store.store.subscriptions.add(
         Subscription("s-3", f"bo{HOSTILE}", "predicates", f"title = {HOSTILE!r}")
@@ -365,15 +365,17 @@ def test_negotiate_format_follows_accept_header(accept: str | None, suffix: str)
     assert negotiate_format(accept).suffix == suffix
 
 
-def notify_object_changes(notified_store: Told, *given: Notice) -> str:
-    notified_store.store.object_notifications.tell("university", given)
-    [(listed, token)] = notified_store.feeds.listed("Student:S3")
+def notify_object_changes(notified_store: NotifiedStore, *given: Notice) -> str:
+    notified_store.store.object_notifications.add("university", given)
+    [(listed, token)] = notified_store.feeds.list_with_tokens("Student:S3")
     assert (listed.id, feed_title(listed)) == ("university", "Changes in university") and token
     return token
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_render_object_change_is_entry_with_values_and_reasons(notified_store: Told, format: str) -> None:
+def test_render_object_change_is_entry_with_values_and_reasons(
+    notified_store: NotifiedStore, format: str
+) -> None:
     """A publication with the same name as the object is something else."""
     notified_store.put(Publication("LearningMaterial:Script2", "application/json", b'{"title": "not this"}'))
     token = notify_object_changes(notified_store, *build_notices("university", MODEL, NEW_TITLE, LABELS))
@@ -385,7 +387,9 @@ def test_render_object_change_is_entry_with_values_and_reasons(notified_store: T
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
-def test_render_object_with_hostile_label_has_no_active_content(notified_store: Told, format: str) -> None:
+def test_render_object_with_hostile_label_has_no_active_content(
+    notified_store: NotifiedStore, format: str
+) -> None:
     changed = {
         "object": "Course:1",
         "label": HOSTILE + ODD,

@@ -185,17 +185,17 @@ def test_ended_lists_callbacks_of_removed_feed_until_denied(store: Store, clock:
     store.subscriptions.add(Subscription("s-1", "ana", "predicates", "a = 1"))
     subscribe(store)
     subscribe(store, "http://y.example/")
-    assert store.hub.ended(10) == []
+    assert store.hub.list_removed(10) == []
     store.subscriptions.remove(["s-1"])
-    ended = store.hub.ended(10)
+    ended = store.hub.list_removed(10)
     assert {one.callback for one in ended} == {"http://x.example/", "http://y.example/"}
-    assert len(store.hub.ended(1)) == 1
+    assert len(store.hub.list_removed(1)) == 1
     store.subscriptions.add(Subscription("s-1", "bo", "predicates", "a = 1"))
-    assert store.hub.ended(10) == ended, "the id belongs to another subscriber now"
+    assert store.hub.list_removed(10) == ended, "the id belongs to another subscriber now"
     store.hub.ask(intent(challenge="new"), 10)
     for one in ended:
         store.hub.deny(one)
-    assert store.hub.subscriptions() == [] and store.hub.ended(10) == []
+    assert store.hub.subscriptions() == [] and store.hub.list_removed(10) == []
     modes = {one.callback: one.mode for one in store.hub.take_intents(10)}
     assert modes == {"http://x.example/": "subscribe", "http://y.example/": "denied"}
 

@@ -101,9 +101,9 @@ def test_hasten_makes_feed_due_at_minimum_distance(store: Store) -> None:
     store.polled_feeds.record(
         feed, {"polled": format_instant(NOON - MINUTE / 2), "next_poll": format_instant(NOON + 60 * MINUTE)}
     )
-    store.polled_feeds.hasten([find_feed(store)], NOON, apart=MINUTE)
+    store.polled_feeds.make_due([find_feed(store)], NOON, apart=MINUTE)
     assert find_feed(store).next_poll == format_instant(NOON + MINUTE / 2)
-    store.polled_feeds.hasten([find_feed(store)], NOON + 10 * MINUTE, apart=MINUTE)
+    store.polled_feeds.make_due([find_feed(store)], NOON + 10 * MINUTE, apart=MINUTE)
     assert find_feed(store).next_poll == format_instant(NOON + MINUTE / 2), "never later than before"
 
 
@@ -111,7 +111,7 @@ def test_hasten_during_poll_is_kept(store: Store) -> None:
     feed = add_feed(store)
     store.polled_feeds.claim(feed, NOON, NOON + 5 * MINUTE)
     claimed = find_feed(store)
-    store.polled_feeds.hasten([claimed], NOON + MINUTE / 2, apart=MINUTE)
+    store.polled_feeds.make_due([claimed], NOON + MINUTE / 2, apart=MINUTE)
     store.polled_feeds.record(claimed, {"next_poll": format_instant(NOON + 60 * MINUTE)})
     assert find_feed(store).next_poll == format_instant(NOON + MINUTE)
     store.polled_feeds.record(find_feed(store), {"next_poll": format_instant(NOON + 60 * MINUTE)})
@@ -147,13 +147,13 @@ def test_hasten_clock_set_back_makes_feed_due_immediately(store: Store) -> None:
         add_feed(store), {"polled": format_instant(NOON), "next_poll": format_instant(NOON + 60 * MINUTE)}
     )
     yesterday = NOON - timedelta(days=1)
-    store.polled_feeds.hasten([find_feed(store)], yesterday, apart=MINUTE)
+    store.polled_feeds.make_due([find_feed(store)], yesterday, apart=MINUTE)
     assert find_feed(store).next_poll == format_instant(yesterday)
 
 
 def test_hasten_gone_feed_stays_stopped(store: Store) -> None:
     store.polled_feeds.record(add_feed(store), {"next_poll": None})
-    store.polled_feeds.hasten([find_feed(store)], NOON, apart=MINUTE)
+    store.polled_feeds.make_due([find_feed(store)], NOON, apart=MINUTE)
     assert store.polled_feeds.next_due() is None
 
 

@@ -34,7 +34,7 @@ def test_pattern_word_constants_equal_those_of_compiler() -> None:
     assert all(
         getattr(kernel, name) == getattr(pattern_words, name) for name in (*WORDS, "OPERAND", "BEGINS")
     )
-    for number, kind in enumerate(pattern_words.ASKED):
+    for number, kind in enumerate(pattern_words.CONSTRAINT_KINDS):
         assert getattr(kernel, NAMES.get(kind.name, kind.name)) == number
     assert all(getattr(kernel, each.name) == each for each in (*TermMeaning, *Related))
 

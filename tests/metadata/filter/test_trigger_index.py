@@ -63,5 +63,5 @@ def test_satisfied_equals_evaluation_of_each_rule(data: st.DataObject) -> None:
         if n not in removed
         for uri in evaluate_atomic_rule(rule, drawn, schema)
     }
-    actual = list(triggers.satisfied(drawn))
+    actual = list(triggers.find_satisfied(drawn))
     assert set(actual) == expected and len(actual) == len(expected)

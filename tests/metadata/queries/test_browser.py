@@ -54,10 +54,10 @@ def test_class_tree_shows_hierarchy_with_counts(browser: Browser) -> None:
 
 def test_instances_are_paged(browser: Browser) -> None:
     first = browser.instances("Provider", limit=2)
-    assert [(each.uri, each.cls) for each in first.found] == [(HOST, "CycleProvider"), (BOTH, "Both")]
+    assert [(each.uri, each.cls) for each in first.instances] == [(HOST, "CycleProvider"), (BOTH, "Both")]
     assert (first.of.own, first.of.all, first.more) == (0, 3, BOTH)
     last = browser.instances("Provider", first.more, 2)
-    assert ([each.uri for each in last.found], last.more) == ([DATA], None)
+    assert ([each.uri for each in last.instances], last.more) == ([DATA], None)
 
 
 def test_resource_shows_references_and_referrers(browser: Browser) -> None:
@@ -89,7 +89,7 @@ def test_pick_suggested_rule_matches_exactly_selection(store: Store, what: str) 
     picked = browser.pick(what)
     entered = {uri for _, uri in provider.add_rules({picked.name: picked.text}, "ana")}
     cls = what in provider.schema.classes
-    assert entered == ({each.uri for each in browser.instances(what).found} if cls else {what})
+    assert entered == ({each.uri for each in browser.instances(what).instances} if cls else {what})
 
 
 def test_suggest_rule_name_is_short_and_printable() -> None:

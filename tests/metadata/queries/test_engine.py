@@ -75,10 +75,10 @@ def test_referred_returns_strongly_referenced_resources(store: Store, provider: 
     queries = QueryEngine.at_provider(store)
     register(provider, "host.rdf")
     result = queries.ask("search CycleProvider c")
-    assert {uri: each.cls for uri, each in queries.referred(result).items()} == {
+    assert {uri: each.cls for uri, each in queries.find_referred(result).items()} == {
         f"{DOC}#info": "ServerInformation"
     }
-    assert queries.referred(queries.ask("search ServerInformation s")) == {}
+    assert queries.find_referred(queries.ask("search ServerInformation s")) == {}
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def repository(store: Store, provider: Provider, tmp_path: Path):
     with Repository(tmp_path / "repository") as opened:
         link = DirectLink(store, opened.store.repository.name("passau"))
         rules = RuleFile(f"large: {LARGE}\nmine: search large l register l", "rules.txt")
-        Synchronizer(opened.store, [link], rules).once()
+        Synchronizer(opened.store, [link], rules).catch_up_once()
         opened.register_local("http://example.org/mine.ttl", MINE, "text/turtle")
         yield opened
 
@@ -124,7 +124,9 @@ def test_ask_repository_rule_with_unknown_class_is_rejected(
     register(provider, "host.rdf")
     with Repository(tmp_path / "repository") as opened:
         link = DirectLink(store, opened.store.repository.name("passau"))
-        Synchronizer(opened.store, [link], RuleFile("ours: search large l register l", "rules.txt")).once()
+        Synchronizer(
+            opened.store, [link], RuleFile("ours: search large l register l", "rules.txt")
+        ).catch_up_once()
         queries = QueryEngine.at_repository(opened.store)
         assert queries.ask("search CycleProvider c select c").rows == ((HOST,),)
         with pytest.raises(InputError, match="the class of this rule is not known here"):

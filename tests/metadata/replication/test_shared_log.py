@@ -82,7 +82,7 @@ def test_shared_log_inapplicable_entry_is_dead_letter_at_all_providers(
         assert first.documents() == second.documents() == [uri(2)]
     with first_node.store() as first_store, second_node.store() as second_store:
         assert replicated_state(first_store) == replicated_state(second_store)
-        letter = first_store.dead_letters.at("metadata log", 2)
+        letter = first_store.dead_letters.find_at("metadata log", 2)
         assert letter is not None and "not a class of the schema" in letter.reason
 
 

@@ -108,7 +108,7 @@ def test_sync_invalid_resource_is_rejected(store: Store, tmp_path: Path, resourc
             repository.store, [InvalidResourceLink(store, resource)], RuleFile(f"all: {ALL}")
         )
         with pytest.raises(Unreachable, match="that break its schema"):
-            synchronizer.once()
+            synchronizer.catch_up_once()
         assert repository.store.repository.resources() == ()
 
 
@@ -125,4 +125,4 @@ def test_sync_endless_changes_are_stopped(store: Store, tmp_path: Path) -> None:
         repository.store.repository.name("passau")
         synchronizer = Synchronizer(repository.store, [EndlessLink(store, "passau")], RuleFile(f"all: {ALL}"))
         with pytest.raises(Unreachable, match="does not stay the same"):
-            synchronizer.once()
+            synchronizer.catch_up_once()

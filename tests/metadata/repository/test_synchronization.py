@@ -54,7 +54,7 @@ def repository(tmp_path: Path) -> Iterator[Repository]:
 def sync(repository: Repository, *stores: Store, rules: str = f"all: {ALL}") -> list[SyncEvent]:
     events: list[SyncEvent] = []
     links = [DirectLink(each, "passau") for each in stores]
-    Synchronizer(repository.store, links, RuleFile(rules), events.append).once()
+    Synchronizer(repository.store, links, RuleFile(rules), events.append).catch_up_once()
     return events
 
 
@@ -65,7 +65,7 @@ def test_sync_extended_schema_arrives_with_its_resources(store: Store, repositor
     Provider(store).register(DOC, WITH_DISK, TURTLE)
     assert [type(event) for event in sync(repository, store)] == [Connected, Followed]
     assert [each.uri for each in repository.cache.of_class("Disk")] == [f"{HOST}/disk"]
-    assert repository.why(f"{HOST}/disk").referred == (HOST,)
+    assert repository.explain_origin(f"{HOST}/disk").referred == (HOST,)
     assert len(repository.cache.of_class("ServerInformation")) == 1, "only the local one remains"
     repository.register_local("http://example.org/mine.rdf", WITH_DISK, TURTLE)
     assert len(repository.cache.of_class("Disk")) == 2
@@ -150,7 +150,7 @@ def test_sync_alternating_providers_behind_one_address_is_rejected(
 ) -> None:
     synchronizer = Synchronizer(repository.store, [AlternatingLink(store, "passau")], RuleFile(f"all: {ALL}"))
     with pytest.raises(Unreachable, match="does not stay the same"):
-        synchronizer.once()
+        synchronizer.catch_up_once()
 
 
 def test_forget_deletes_rules_and_next_sync_starts_anew(store: Store, repository: Repository) -> None:

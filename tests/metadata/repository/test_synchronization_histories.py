@@ -129,7 +129,7 @@ class World:
     def sync(self, first: Store) -> None:
         """Synchronize with one provider, and compare the result with the definition."""
         links, batch = [DirectLink(first, "cache")], self.chance.choice((1, 2, 5, 1_000))
-        Synchronizer(self.repository.store, links, self.rules, batch=batch).once()
+        Synchronizer(self.repository.store, links, self.rules, batch=batch).catch_up_once()
         every = {
             each.uri: each for uri, _ in first.metadata.documents() for each in first.metadata.resources(uri)
         }

@@ -184,8 +184,8 @@ def test_decompose_comparison_within_resource_is_shared_rule() -> None:
 @pytest.mark.parametrize("operator", Operator)
 def test_flipped_join_predicate_swaps_sides(operator: Operator) -> None:
     predicate = JoinPredicate("memory", operator, None)
-    assert (predicate.flipped().left, predicate.flipped().right) == (None, "memory")
-    assert predicate.flipped().flipped() == predicate
+    assert (predicate.flip().left, predicate.flip().right) == (None, "memory")
+    assert predicate.flip().flip() == predicate
 
 
 def test_decompose_rule_over_rule_is_joined_with_it() -> None:

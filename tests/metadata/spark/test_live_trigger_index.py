@@ -34,7 +34,7 @@ def add(store, *limits):
 def count_satisfied(live, store):
     """Count the rules that the server information of the document satisfies: its memory is 92."""
     triggers = TriggerIndex(Provider(store).schema, live.index)
-    return len(list(triggers.satisfied(store.metadata.resources("http://example.org/doc.rdf"))))
+    return len(list(triggers.find_satisfied(store.metadata.resources("http://example.org/doc.rdf"))))
 
 
 def refresh(live, store, removed=()):

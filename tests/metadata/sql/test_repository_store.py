@@ -64,7 +64,7 @@ def test_apply_cycle_is_removed_with_its_last_member(two_rules: Store) -> None:
     assert apply_moves(two_rules, [("two", C, "entered")], *resources[1:]) == ApplyCounts()
     assert apply_moves(two_rules, [("one", A, "left")]) == ApplyCounts(gone=1)
     assert stored_uris(two_rules) == [B, C, LONG]
-    assert two_rules.repository.why(SCHEMA, [B, C, D]) == {
+    assert two_rules.repository.explain_origins(SCHEMA, [B, C, D]) == {
         B: ResourceOrigin((), (C,), False),
         C: ResourceOrigin(("two",), (B, LONG), False),
     }
@@ -141,7 +141,7 @@ def test_register_local_document_shadows_that_of_provider(two_rules: Store) -> N
     assert stored_uris(two_rules) == [A, y]
     apply_moves(two_rules, [("one", A, "left")])
     assert stored_uris(two_rules) == [y] and two_rules.repository.counts() == RepositoryCounts(1, 1, 0)
-    assert two_rules.repository.why(SCHEMA, [y]) == {y: ResourceOrigin((), (), True)}
+    assert two_rules.repository.explain_origins(SCHEMA, [y]) == {y: ResourceOrigin((), (), True)}
     assert two_rules.repository.remove_local(other) and not two_rules.repository.remove_local(other)
     cursor = two_rules.repository.cursor()
     assert stored_uris(two_rules) == [] and cursor is not None and not cursor.is_settled

@@ -75,7 +75,7 @@ def as_graph(network: DependencyGraph) -> tuple[set[str], dict[str, set[str]]]:
 
 def test_every_example_of_paper_has_counts(store: Store) -> None:
     fill(store)
-    graph = store.rule_graph.every(["passau"])
+    graph = store.rule_graph.load_all(["passau"])
     assert {each.results for each in graph.atomic} == {1}
     assert sorted((each.level, each.group is None) for each in graph.atomic) == [
         (0, True),
@@ -90,7 +90,7 @@ def test_every_example_of_paper_has_counts(store: Store) -> None:
 
 def test_every_shared_atomic_rule_appears_once(store: Store) -> None:
     fill(store)
-    graph = store.rule_graph.every()
+    graph = store.rule_graph.load_all()
     assert store.rule_graph.size() == len(graph.atomic) + len(graph.named) == 8 + 3
     several = next(each for each in graph.named if each.name == "large-or-fast")
     assert (len(several.ends), several.results) == (2, 1)  # both ends have the same resource
@@ -100,7 +100,7 @@ def test_every_shared_atomic_rule_appears_once(store: Store) -> None:
 @pytest.mark.parametrize("names", [(), ("large",), ("passau", "large-or-fast")])
 def test_kinds_counts_equal_graph(store: Store, names: tuple[str, ...]) -> None:
     fill(store)
-    graph, kinds = store.rule_graph.every(names), store.rule_graph.kinds(names)
+    graph, kinds = store.rule_graph.load_all(names), store.rule_graph.kinds(names)
     expected: Counter[RuleKind] = Counter()
     results: Counter[RuleKind] = Counter()
     for each in graph.atomic:
@@ -125,7 +125,7 @@ def test_kinds_counts_equal_graph(store: Store, names: tuple[str, ...]) -> None:
 
 
 def test_every_without_rules_is_empty(store: Store) -> None:
-    assert (store.rule_graph.size(), store.rule_graph.every()) == (0, RuleGraphView((), ()))
+    assert (store.rule_graph.size(), store.rule_graph.load_all()) == (0, RuleGraphView((), ()))
     assert store.rule_graph.kinds().counts == {}
 
 
@@ -141,8 +141,8 @@ def test_every_random_rules_equal_network(new_url, data: st.DataObject) -> None:
         for name in order_by_dependency(rules):
             decomposed[name] = decompose(rules[name], schema, decomposed)
             network.add(name, decomposed[name])
-        assert shapes(store.rule_graph.every()) == as_graph(network)
+        assert shapes(store.rule_graph.load_all()) == as_graph(network)
         for name in rules:
             alone = DependencyGraph()
             alone.add(name, decomposed[name])
-            assert shapes(store.rule_graph.every([name])) == as_graph(alone)
+            assert shapes(store.rule_graph.load_all([name])) == as_graph(alone)

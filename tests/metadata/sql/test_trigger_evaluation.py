@@ -45,9 +45,9 @@ def evaluator(store: Store, meanwhile: Callable[[], object], size: int = 2) -> C
         triggers = TriggerIndex(known.schema)
         triggers.add(dict(enumerate(new.values())))
         ranges = [metadata.resources_between(*each) for each in metadata.resource_ranges(size)]
-        pairs = [pair for resources in ranges for pair in triggers.satisfied(resources)]
+        pairs = [pair for resources in ranges for pair in triggers.find_satisfied(resources)]
         meanwhile()
-        return TriggerResults(position, list(new), pairs, triggers.satisfied)
+        return TriggerResults(position, list(new), pairs, triggers.find_satisfied)
 
     return evaluate
 

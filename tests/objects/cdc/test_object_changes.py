@@ -64,7 +64,7 @@ def test_derive_object_changes_example_of_paper_notifies_three_students(session)
     edition = {"id": 2, "title": "Script2, second edition"}
     changes = [*UNIVERSITY, ("learning_material", "u", {"id": 2, "title": "Script2"}, edition)]
     result = derive_object_changes(session, MAPPED, log_of(session, changes), ["id"])
-    (change,) = result.noticed()
+    (change,) = result.iter_changes()
     assert (change.id, change.cls) == ("15 update LearningMaterial:2", "LearningMaterial")
     assert (change.before, change.after) == ({"title": "Script2"}, {"title": "Script2, second edition"})
     rows = result.notices("university").collect()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.stores.ready_stores import Places
+from tests.support.stores.ready_stores import ReadyStores
 from tidings.store.database import sqlite_url
 from tidings.store.store import Store, open_store
 
@@ -17,7 +17,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a place for a store."""
     if request.param == "sqlite":
         return sqlite_url(tmp_path / "store.db")
-    places: Places = request.getfixturevalue("postgres_places")
+    places: ReadyStores = request.getfixturevalue("postgres_places")
     return places.empty()
 
 

@@ -152,7 +152,7 @@ def test_dead_letter_of_pair_has_its_subscription(store: Store) -> None:
     exceed(store, 1, batch=4)
     letters = [(letter.publication, letter.subscription, letter.body) for letter in store.dead_letters.read()]
     assert letters == [("p1", "s-1", b"<x/>"), ("p1", "s-2", b"<x/>"), ("p1", None, b"<x/>")]
-    assert store.dead_letters.at("journal", 1) == store.dead_letters.read()[2], (
+    assert store.dead_letters.find_at("journal", 1) == store.dead_letters.read()[2], (
         "of the publication as a whole"
     )
 

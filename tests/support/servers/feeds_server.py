@@ -9,7 +9,7 @@ from threading import Thread
 from fastapi import FastAPI
 
 from tests.feeds.hub.callbacks import HubLoop
-from tests.support.stores.notified_store import Told
+from tests.support.stores.notified_store import NotifiedStore
 from tidings.api import feeds
 from tidings.api.middleware import HeadRequestMiddleware
 from tidings.api.routes import join_routers
@@ -18,14 +18,14 @@ from tidings.feeds.hub.hub import Hub, HubPolicy
 
 
 @contextmanager
-def served(told: Told, rules: HubPolicy | None = None) -> Iterator[str]:
+def served(notified_store: NotifiedStore, rules: HubPolicy | None = None) -> Iterator[str]:
     """Serve the feeds of a store until the block ends, and return the address.
 
     Connections wait in the queue of the socket until the server accepts them, so no wait is needed here.
     """
     with listen("127.0.0.1", 0) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        hub = Hub(told.see_at(url), rules)
+        hub = Hub(notified_store.see_at(url), rules)
         app = FastAPI(openapi_url=None)
         app.add_middleware(HeadRequestMiddleware)
         join_routers(app, feeds.router_for(hub.feeds), feeds.hub_router_for(hub))

@@ -84,10 +84,10 @@ class Broker:
         named = {name.replace("_", "."): value for name, value in ({"retention_ms": "-1"} | settings).items()}
         self.admin.create_topics([NewTopic(topic, partitions, 1, config=named)])[topic].result()
         until = time.monotonic() + STARTS_WITHIN
-        while not self._has(topic, partitions):  # the broker answers before its metadata has the topic
+        while not self._has_topic(topic, partitions):  # the broker answers before its metadata has the topic
             assert time.monotonic() < until, f"{topic} does not appear"
 
-    def _has(self, topic: str, partitions: int) -> bool:
+    def _has_topic(self, topic: str, partitions: int) -> bool:
         known = self.admin.list_topics(topic, timeout=STARTS_WITHIN).topics[topic]
         return known.error is None and len(known.partitions) == partitions
 

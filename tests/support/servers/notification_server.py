@@ -38,7 +38,7 @@ class Place:
     def token(self, subscriber: str | None = None, *scopes: str) -> str:
         return self.access.make("test", scopes or ("subscribe",), subscriber).secret
 
-    def tell(
+    def notify(
         self, subscriber: str, count: int = 1, subscription: str = "s-1", body: bytes = b'{"price": 180}'
     ) -> None:
         """Append publications and notify one subscriber of them."""
@@ -49,7 +49,7 @@ class Place:
         matches = [MatchRow(id, f"{subscription}-{subscriber}", subscriber, BECAUSE) for id in ids]
         self.store.notifications.commit_batch("test", first, matches)
 
-    def tell_all(self, subscribers: list[str]) -> None:
+    def notify_all(self, subscribers: list[str]) -> None:
         """Append a publication and notify many subscribers of it."""
         self.written += 1
         id = f"p-{self.written}-all"

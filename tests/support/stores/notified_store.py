@@ -33,7 +33,7 @@ class Clock:
         self.time += timedelta(seconds=seconds)
 
 
-class Told:
+class NotifiedStore:
     """A store with the subscription s-1 of cy, and functions that notify cy."""
 
     def __init__(self, folder: Path, public: str = PUBLIC) -> None:
@@ -53,16 +53,16 @@ class Told:
         assert found
         return found
 
-    def tell(self, *found: MatchRow) -> None:
+    def notify(self, *matches: MatchRow) -> None:
         """Commit matches as a batch."""
-        self.store.notifications.commit_batch("test", self.batches, found)
+        self.store.notifications.commit_batch("test", self.batches, matches)
         self.batches += 1
 
-    def tell_events(self, first: int, last: int) -> list[str]:
+    def notify_of_events(self, first: int, last: int) -> list[str]:
         """Notify cy of events with these numbers, and return the titles of their entries, newest first."""
         numbers = range(first, last + 1)
         self.publish(*({"title": f"event {n}", "price": n} for n in numbers), ids=[f"p-{n}" for n in numbers])
-        self.tell(*(MatchRow(f"p-{n}", "s-1", "cy", BECAUSE) for n in numbers))
+        self.notify(*(MatchRow(f"p-{n}", "s-1", "cy", BECAUSE) for n in numbers))
         return [f"event {n}" for n in reversed(numbers)]
 
     def publish(self, *events: dict[str, Any], ids: Sequence[str]) -> None:

@@ -44,8 +44,8 @@ def open_ready(url: str) -> Database:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
             place(Path(str(parsed.database)))
-        elif url in Places.of:
-            Places.of[url].fill(url)
+        elif url in ReadyStores.of:
+            ReadyStores.of[url].fill(url)
     return open_database(url)
 
 
@@ -110,12 +110,12 @@ END $$;
 """
 
 
-class Places:
+class ReadyStores:
     """Schemas of a server: a schema whose tables are still as the migrations created them is reused by a later test for
     a new store.
     """
 
-    of: ClassVar[dict[str, Places]] = {}
+    of: ClassVar[dict[str, ReadyStores]] = {}
     """The server of each address in use."""
 
     def __init__(self, server: Server) -> None:
@@ -134,13 +134,13 @@ class Places:
         name = f"place_{next(self._numbers)}"
         self._connection.execute(f"CREATE SCHEMA {name}")
         address = self._address(name)
-        Places.of[address] = self
+        ReadyStores.of[address] = self
         return address
 
     def fill(self, address: str) -> None:
         """Create a new store in an empty schema."""
         name = self._name(address)
-        if not self._released or self._one(
+        if not self._released or self._has_row(
             "SELECT 1 FROM pg_class WHERE relnamespace = %s::regnamespace", name
         ):
             return
@@ -153,12 +153,14 @@ class Places:
 
     def take_back(self) -> None:
         """Release the schemas without connections for reuse."""
-        for address in [each for each, places in Places.of.items() if places is self]:
+        for address in [each for each, places in ReadyStores.of.items() if places is self]:
             name = self._name(address)
-            if self._one("SELECT 1 FROM pg_stat_activity WHERE application_name = %s", name):
+            if self._has_row("SELECT 1 FROM pg_stat_activity WHERE application_name = %s", name):
                 continue
-            del Places.of[address]
-            if self._one("SELECT 1 WHERE shape_of(%s) = shape_of(%s) AND is_small(%s)", name, TEMPLATE, name):
+            del ReadyStores.of[address]
+            if self._has_row(
+                "SELECT 1 WHERE shape_of(%s) = shape_of(%s) AND is_small(%s)", name, TEMPLATE, name
+            ):
                 self._released.append(name)
 
     def _address(self, name: str) -> str:
@@ -170,5 +172,5 @@ class Places:
     def _name(address: str) -> str:
         return re.findall(r"search_path%3D(\w+)", address)[0]
 
-    def _one(self, question: str, *values: str) -> bool:
+    def _has_row(self, question: str, *values: str) -> bool:
         return self._connection.execute(question, values).fetchone() is not None

@@ -195,7 +195,7 @@ class Writer:
     def write(self, pattern: Pattern) -> str:
         select = self.word(" ", ", ").join(f"?{name}" for name in pattern.select) or "*"
         edges = [f"({self.ends(edge)})" for edge in pattern.edges]
-        asked = [f"{self.case('and')} {self.asked(constraint)}" for constraint in pattern.constraints]
+        asked = [f"{self.case('and')} {self.condition(constraint)}" for constraint in pattern.constraints]
         joined = edges[0] + "".join(self.word(" ", "", ", ", " AND ", "\n") + edge for edge in edges[1:])
         head = f"{DECLARED}{self.case('select')} {select} {self.case('where')} "
         return " ".join([head + joined, *asked])
@@ -204,7 +204,7 @@ class Writer:
         property = "a" if edge.property == iri(TYPE) else end(edge.property)
         return self.word(",", ", ", " , ").join((end(edge.subject), property, end(edge.object)))
 
-    def asked(self, constraint: Constraint) -> str:
+    def condition(self, constraint: Constraint) -> str:
         name, operands = (
             end(Variable(constraint.variable)),
             [self.operand(term) for term in constraint.operands],

@@ -151,14 +151,14 @@ def _fitting(made: Iterable[Resource], schema: Schema) -> tuple[Resource, ...]:
             return True
         return property.leads_to in schema.at_or_above(there[value.uri])
 
-    def kept(each: Resource) -> Resource:
+    def drop_unfitting(each: Resource) -> Resource:
         values = {
             name: tuple(value for value in values if fits(each.cls, name, value))
             for name, values in each.values.items()
         }
         return replace(each, values={name: found for name, found in values.items() if found})
 
-    return tuple(kept(each) for each in made)
+    return tuple(drop_unfitting(each) for each in made)
 
 
 def documents(schema: Schema) -> st.SearchStrategy[Registered]:

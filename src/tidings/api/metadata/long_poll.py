@@ -60,7 +60,7 @@ class LongPoll:
         finally:
             del self._waiting[woken]
 
-    def nudge(self) -> None:
+    def poll_soon(self) -> None:
         """Poll now: there may be something new."""
         self._nudged.set()
 

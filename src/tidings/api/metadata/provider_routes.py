@@ -173,7 +173,7 @@ class ProviderEndpoints:
         keeper = await run_in_threadpool(self._registering.keeper)
         if keeper is None:
             answer = await self._writers.run(lambda: self._append_here(draft))
-            self._news.nudge()
+            self._news.poll_soon()
             return JSONResponse(answer)
         hops = _read_hops(request)
         return await self._wait_until_applied(await self._writers.run(lambda: keeper.forward(draft, hops)))
@@ -201,7 +201,7 @@ class ProviderEndpoints:
 
     def _find_refusal(self, position: int) -> dict[str, Any] | None:
         """Return why an entry of the log could not be applied: an entry after its check came before it."""
-        letter = self._store.dead_letters.at(DEAD_LETTER_SOURCE, position)
+        letter = self._store.dead_letters.find_at(DEAD_LETTER_SOURCE, position)
         return {**letter.facts, "message": letter.reason, "detail": letter.reason} if letter else None
 
 

@@ -76,7 +76,7 @@ class RepositoryEndpoints:
         """Replace the rules of a repository."""
         texts = _parse_rules(await read_body(request, MAX_RULES_BYTES))
         answer = await self._writers.run(lambda: self._set_rules(id, texts))
-        self._news.nudge()
+        self._news.poll_soon()
         return JSONResponse(answer)
 
     def _set_rules(self, id: str, texts: dict[str, str]) -> dict[str, Any]:

@@ -107,11 +107,11 @@ def _require_text(text: str | None) -> str:
     return text
 
 
-def _negotiate(request: Request, known: Collection[str]) -> str | None:
+def _negotiate(request: Request, available: Collection[str]) -> str | None:
     """Return the media type that the client prefers; `None` if `Accept` names only others."""
     ranges = [_parse_range(part) for part in request.headers.get("accept", "*/*").split(",")]
     for range, quality in sorted(ranges, key=lambda pair: -pair[1]):
-        for media_type in known:
+        for media_type in available:
             main = media_type.partition("/")[0]
             if quality > 0 and range in (media_type, "*/*", f"{main}/*"):
                 return media_type
@@ -126,8 +126,10 @@ def _parse_range(text: str) -> tuple[str, float]:
     return range.lower(), float(quality) if quality.replace(".", "", 1).isdecimal() else 0.0
 
 
-def _build_not_acceptable_error(known: Collection[str]) -> HttpError:
-    return HttpError(406, InputError("not an available format", where="Accept", accepted=", ".join(known)))
+def _build_not_acceptable_error(available: Collection[str]) -> HttpError:
+    return HttpError(
+        406, InputError("not an available format", where="Accept", accepted=", ".join(available))
+    )
 
 
 @dataclass(slots=True)
@@ -137,7 +139,7 @@ class FollowState:
     link: str | None = None
     problem: str | None = None
 
-    def hear(self, event: SyncEvent) -> None:
+    def record(self, event: SyncEvent) -> None:
         if isinstance(event, CutOff):
             self.link, self.problem = None, event.problem
         elif isinstance(event, Connected | Refreshed | Followed):

@@ -77,8 +77,8 @@ class SpooledResponse:
         """Add a line: `head`, then the members of the item, serialised once for equal neighbours."""
         if item is not self._last:
             self._last, self._rest = item, encode_json_line(members(item))[1:].encode()
-        before, after = (b"", b"\n") if self._as_lines else (b"," if self._is_begun else b"", b"")
-        self._file.write(b"%b%b,%b%b" % (before, encode_json_line(head)[:-1].encode(), self._rest, after))
+        prefix, suffix = (b"", b"\n") if self._as_lines else (b"," if self._is_begun else b"", b"")
+        self._file.write(b"%b%b,%b%b" % (prefix, encode_json_line(head)[:-1].encode(), self._rest, suffix))
         self._is_begun = True
 
     def response(self, status: int, members: Mapping[str, Any], name: str) -> StreamingResponse:
@@ -182,8 +182,10 @@ def _parse_lines(
             request = parse_subscription_line(line)
             with pointing("/subscriber"):
                 subscriber = caller.resolve_subscriber(request.subscriber)
-            wanted = build_wanted(subscriber, request.text, request.language, request.id, request.within)
-            yield BulkItem(wanted, request.is_paused)
+            subscription = build_wanted(
+                subscriber, request.text, request.language, request.id, request.within
+            )
+            yield BulkItem(subscription, request.is_paused)
         except (InputError, NotAllowed) as problem:
             yield problem.with_traceback(None)
 
@@ -200,8 +202,8 @@ def _list_warnings(
     """Return the warnings about an accepted subscription, if there are any."""
     if isinstance(item, TidingsError) or isinstance(outcome, TidingsError):
         return {}
-    found = warnings.about(item.subscription)
-    return {"warnings": [warning.facts() for warning in found]} if found else {}
+    listed = warnings.about(item.subscription)
+    return {"warnings": [warning.facts() for warning in listed]} if listed else {}
 
 
 def _outcome_members(outcome: AddedSubscription | TidingsError) -> dict[str, object]:

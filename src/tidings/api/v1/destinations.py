@@ -84,7 +84,7 @@ class DeadLetterPage(StrictModel):
 
 
 class ReplayResult(StrictModel):
-    """How many dead letters are delivered again."""
+    """Number of dead letters that are delivered again."""
 
     replayed: int
 
@@ -94,15 +94,15 @@ class DestinationEndpoints:
 
     def __init__(self, destinations: Destinations) -> None:
         self._destinations, self._store = destinations, destinations.store
-        self._limiter = WriteLimiter(what="requests to other servers")
+        self._limiter = WriteLimiter(label="requests to other servers")
 
     async def add(
-        self, caller: SubscribeCaller, given: NewDestination, subscriber: Subscriber = None
+        self, caller: SubscribeCaller, body: NewDestination, subscriber: Subscriber = None
     ) -> DestinationWithSecret:
         """Create a destination. The response contains the secret of a webhook."""
-        who = subscriber_of(caller, subscriber)
-        wanted = given.kind, given.target, given.subscription, given.name
-        return await self._limiter.run(lambda: self._with_secret(self._destinations.add(who, *wanted)))
+        owner = subscriber_of(caller, subscriber)
+        fields = body.kind, body.target, body.subscription, body.name
+        return await self._limiter.run(lambda: self._with_secret(self._destinations.add(owner, *fields)))
 
     def page(
         self,
@@ -112,21 +112,23 @@ class DestinationEndpoints:
         limit: Limit = 100,
     ) -> DestinationPage:
         """List the destinations of a subscriber."""
-        found = self._store.destinations.list(subscriber_of(caller, subscriber), after, limit)
-        healths = self._store.destinations.health_of([destination.id for destination in found])
-        views = [self._build_view(each, healths.get(each.id, Health())) for each in found]
-        return DestinationPage(destinations=views, after=found[-1].id if len(found) == limit else None)
+        destinations = self._store.destinations.list(subscriber_of(caller, subscriber), after, limit)
+        healths = self._store.destinations.health_of([destination.id for destination in destinations])
+        views = [self._build_view(each, healths.get(each.id, Health())) for each in destinations]
+        return DestinationPage(
+            destinations=views, after=destinations[-1].id if len(destinations) == limit else None
+        )
 
     def read(self, caller: SubscribeCaller, id: Id) -> DestinationView:
         """Read a destination with its health."""
         return self._view(self._find_own(caller, id))
 
-    async def change(self, caller: SubscribeCaller, id: Id, given: Changes) -> DestinationView:
+    async def change(self, caller: SubscribeCaller, id: Id, body: Changes) -> DestinationView:
         """Change the target or the name. Pending retries are sent at once."""
 
         def work() -> DestinationView:
             self._find_own(caller, id)
-            return self._view(self._destinations.change(id, given.target, given.name))
+            return self._view(self._destinations.change(id, body.target, body.name))
 
         return await self._limiter.run(work)
 
@@ -172,9 +174,11 @@ class DestinationEndpoints:
     ) -> DeadLetterPage:
         """List the dead letters of a destination, oldest first."""
         self._find_own(caller, id)
-        found = self._store.dead_deliveries.list(id, after, limit)
-        last = found[-1].number if len(found) == limit else None
-        return DeadLetterPage(letters=[copy_fields(DeadLetter, letter) for letter in found], after=last)
+        dead_letters = self._store.dead_deliveries.list(id, after, limit)
+        last = dead_letters[-1].number if len(dead_letters) == limit else None
+        return DeadLetterPage(
+            letters=[copy_fields(DeadLetter, letter) for letter in dead_letters], after=last
+        )
 
     def replay_all(self, caller: SubscribeCaller, id: Id) -> ReplayResult:
         """Deliver all dead letters of a destination again."""
@@ -184,18 +188,18 @@ class DestinationEndpoints:
     def replay(self, caller: SubscribeCaller, id: Id, number: Number) -> ReplayResult:
         """Deliver one dead letter again."""
         self._find_own(caller, id)
-        found = self._store.dead_deliveries.list(id, number - 1, 1)
-        if not found or found[0].number != number:
+        letters = self._store.dead_deliveries.list(id, number - 1, 1)
+        if not letters or letters[0].number != number:
             raise NotFound("there is no such dead letter", received=str(number))
         return ReplayResult(replayed=self._store.dead_deliveries.replay(id, number))
 
     def _find_own(self, caller: Caller, id: str) -> Destination:
         """Return a destination of the caller's; those of others do not exist for them."""
-        found = self._store.destinations.find(id) if id.isprintable() else None
-        if found is None:
+        destination = self._store.destinations.find(id) if id.isprintable() else None
+        if destination is None:
             raise NotFound("there is no such destination")
-        require_owner(caller, found.subscriber, "destination")
-        return found
+        require_owner(caller, destination.subscriber, "destination")
+        return destination
 
     def _view(self, destination: Destination) -> DestinationView:
         health = self._store.destinations.health_of([destination.id]).get(destination.id, Health())
@@ -210,7 +214,7 @@ class DestinationEndpoints:
             subscriber=destination.subscriber,
             subscription=destination.subscription,
             kind=destination.kind,
-            target=self._destinations.shown(destination),
+            target=self._destinations.mask_target(destination),
             name=destination.name,
             state=destination.state,  # type: ignore[arg-type]
             reason=destination.reason,

@@ -105,7 +105,7 @@ Key = Annotated[
 SMALL = 4_000
 """Bytes of events that are parsed in the event loop: handing them to a thread would take about as long."""
 UNSPECIFIED_TYPES = ("", "application/x-www-form-urlencoded", "application/octet-stream", "text/plain")
-"""Media types that clients send unless they are told another one."""
+"""Media types that clients send by default."""
 CONTENT_TYPE_HINT = "name the media type of the body; for an event Content-Type: application/json"
 CURL_HINT = "curl -d '@...' sends the content of a file; --data-binary @page.ttl sends a file unchanged"
 FEW, TOGETHER = 50, 200
@@ -163,19 +163,19 @@ class IngestEndpoint:
 
         The commit checks the token and the schema. Return `None` if anything is wrong: the slow path reports it.
         """
-        known = self._tidings.schema_read
-        if known is None or len(sent.body) > SMALL or not _is_quick(plain(sent.media_type)):
+        schema = self._tidings.schema_read
+        if schema is None or len(sent.body) > SMALL or not _is_quick(plain(sent.media_type)):
             return None
         few = replace(sent.limits, items=min(sent.limits.items, FEW))
         try:
             with suggest.bounded_search(0):  # the slow path explains errors
-                items = validate(parse_submission(replace(sent, limits=few)), known.checked_against)
+                items = validate(parse_submission(replace(sent, limits=few)), schema.checked_against)
         except InputError:
             return None
         valid = [item for item in items if isinstance(item, Publication)]
         if not valid or len(valid) < len(items):
             return None
-        return await self._append(sent, valid, request, caller, known)
+        return await self._append(sent, valid, request, caller, schema)
 
     async def _publish_slow(self, sent: Submission, request: Request) -> Response:
         """Publish on the slow path: authenticate, then parse and validate in a thread."""
@@ -183,13 +183,13 @@ class IngestEndpoint:
         if plain(sent.media_type) == JSON_LD:
             charge_requests(request, sent.body.count(b"{") // CHARGED_PARTS)
         try:
-            items, known = await run_in_threadpool(self._validate, sent)
+            items, schema = await run_in_threadpool(self._validate, sent)
         except InputError as problem:
             raise _explain(problem, sent) from None
         if len(items) == 1 and not is_bulk(sent):
             if isinstance(items[0], InputError):
                 raise items[0]
-            answer = await self._append(sent, [items[0]], request, caller, known)
+            answer = await self._append(sent, [items[0]], request, caller, schema)
             return answer or await self._publish_slow(sent, request)  # schema or token changed meanwhile
         rejected = sum(isinstance(item, InputError) for item in items)
         charged = min(sent.limits.rejections, rejected) + (len(items) - rejected) // CHARGED_PARTS
@@ -197,8 +197,8 @@ class IngestEndpoint:
         return await run_write(partial(self._append_many, sent, items, wants_lines(request)))
 
     def _validate(self, sent: Submission) -> tuple[list[SubmissionItem], SchemaSnapshot]:
-        known = self._tidings.schema_now()
-        return validate(parse_submission(sent), known.checked_against), known
+        schema = self._tidings.schema_now()
+        return validate(parse_submission(sent), schema.checked_against), schema
 
     async def _append(
         self,
@@ -206,26 +206,26 @@ class IngestEndpoint:
         publications: Sequence[Publication],
         request: Request,
         caller: Caller,
-        known: SchemaSnapshot,
+        schema: SchemaSnapshot,
     ) -> Response | None:
         """Append publications in a group commit; return `None` if the token or the schema has changed."""
         outcomes = await self._batcher.add(
-            AppendBatch(add_trace(publications), caller.token.id, known.version)
+            AppendBatch(add_trace(publications), caller.token.id, schema.version)
         )
         if outcomes is None:
             return None
         if is_bulk(sent):
-            return _many(outcomes, number_lines(sent), wants_lines(request))
+            return _bulk_response(outcomes, number_lines(sent), wants_lines(request))
         [outcome] = outcomes
         if isinstance(outcome, InputError):
             raise outcome
         note_request_ids(request, publication=outcome.id)
-        return _one(outcome)
+        return _single_response(outcome)
 
     def _append_many(self, sent: Submission, items: Sequence[SubmissionItem], as_lines: bool) -> Response:
         """Append many publications, or the parts of one, and write the response, which may be long."""
         outcomes = append(self._tidings.store, sent, items)
-        return _many(outcomes, number_lines(sent), as_lines) if is_bulk(sent) else _parts(outcomes)
+        return _bulk_response(outcomes, number_lines(sent), as_lines) if is_bulk(sent) else _parts(outcomes)
 
 
 def _explain(problem: InputError, sent: Submission) -> Exception:
@@ -260,7 +260,7 @@ def _id(id: str | None, keys: Sequence[str]) -> str | None:
     return next(iter(ids), None)
 
 
-def _one(done: AppendResult) -> Response:
+def _single_response(done: AppendResult) -> Response:
     place = {"Location": f"/v1/publications/{quote(done.id, safe='')}"}
     return JSONResponse(_appended_members(done), 201 if done.new else 200, place)
 
@@ -276,18 +276,18 @@ def _appended_members(done: AppendResult) -> dict[str, Any]:
     return {"id": done.id, "position": done.position, "new": done.new}
 
 
-def _many(done: Sequence[AppendOutcome], lines: list[int] | None, as_lines: bool) -> Response:
+def _bulk_response(done: Sequence[AppendOutcome], lines: list[int] | None, as_lines: bool) -> Response:
     """Return an outcome for each publication, in order, as JSON or as lines."""
     named = "line" if lines else "number"
     numbers = lines or range(1, len(done) + 1)
-    refused = sum(isinstance(one, InputError) for one in done)
-    new = sum(isinstance(one, AppendResult) and one.new for one in done)
+    refused = sum(isinstance(outcome, InputError) for outcome in done)
+    new = sum(isinstance(outcome, AppendResult) and outcome.new for outcome in done)
     answer = SpooledResponse(as_lines)
-    for number, one in zip(numbers, done, strict=True):
-        answer.add({named: number}, one, _outcome)
+    for number, outcome in zip(numbers, done, strict=True):
+        answer.add({named: number}, outcome, _outcome)
     counted = {"published": new, "known": len(done) - new - refused, "refused": refused}
     return answer.response(bulk_status(new, refused), counted, "outcomes")
 
 
-def _outcome(one: AppendOutcome) -> dict[str, Any]:
-    return _appended_members(one) if isinstance(one, AppendResult) else problem_outcome(one)
+def _outcome(outcome: AppendOutcome) -> dict[str, Any]:
+    return _appended_members(outcome) if isinstance(outcome, AppendResult) else problem_outcome(outcome)

@@ -1,7 +1,7 @@
 """Short-lived cache of notification pages, which several streams of a subscriber read at the same time.
 
-Most streams are at the end, all of one subscriber at the same cursor. The fan-out reads what is new for everyone with
-one query and puts it here, so that thousands of woken streams need no query of their own.
+Most streams are at the end, all of one subscriber at the same cursor. The fan-out reads new pages for everyone with
+one query and puts them here, so that thousands of woken streams need no query of their own.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ _Key = tuple[str, int]
 class PageCache:
     """Short-lived cache of pages by subscriber and cursor, for one event loop.
 
-    Most streams are at the end, all of one subscriber at the same cursor. The fan-out reads what is new for everyone
-    with one query and puts it here, so that thousands of woken streams need no query of their own.
+    Most streams are at the end, all of one subscriber at the same cursor. The fan-out reads new pages for everyone
+    with one query and puts them here, so that thousands of woken streams need no query of their own.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class PageCache:
         self._reads_in_progress: dict[_Key, asyncio.Task[EventPage]] = {}
         self._threads = anyio.CapacityLimiter(THREADS)
         self.reads = 0
-        """How many pages were read from the store."""
+        """Number of pages read from the store."""
 
-    async def after(self, subscriber: str, cursor: int) -> EventPage:
+    async def read_after(self, subscriber: str, cursor: int) -> EventPage:
         """Return the page after a cursor. Concurrent requests for the same page share one read."""
         key = subscriber, cursor
         cached = self._cached.get(key)
@@ -84,7 +84,7 @@ class PageCache:
             return cached[0]
         if key not in self._reads_in_progress:
             self._reads_in_progress[key] = reading = asyncio.create_task(self._read(*key))
-            reading.add_done_callback(partial(self._done, key))
+            reading.add_done_callback(partial(self._keep_page, key))
         # A waiting stream may be cancelled; the others still get their page.
         return await asyncio.shield(self._reads_in_progress[key])
 
@@ -93,7 +93,7 @@ class PageCache:
         read = partial(read_page, self._store, subscriber, cursor, LINES, most_bytes=PAGE_BYTES)
         return await anyio.to_thread.run_sync(read, limiter=self._threads)
 
-    def _done(self, key: _Key, reading: asyncio.Task[EventPage]) -> None:
+    def _keep_page(self, key: _Key, reading: asyncio.Task[EventPage]) -> None:
         del self._reads_in_progress[key]
         if not reading.cancelled() and reading.exception() is None:
             self.keep(*key, reading.result())
@@ -167,7 +167,7 @@ class Follower:
     async def _read(self) -> EventPage | None:
         """Read the page after the cursor and advance. If the store fails, the stream ends, and clients reconnect."""
         try:
-            page = await self._fanout.pages.after(self.subscriber, self.cursor)
+            page = await self._fanout.pages.read_after(self.subscriber, self.cursor)
         except StoreError as problem:
             _log.warning("a notification stream ends: %s", problem)
             self.end(StreamEnd.STORE)
@@ -179,7 +179,7 @@ class Follower:
         return page
 
     def _may_have_more(self) -> bool:
-        """Return whether to read: at first from what is known of the cursor, later from the fan-out's numbers."""
+        """Return whether to read: at first judging by the cursor, later by the fan-out's numbers."""
         last = self._fanout.last.get(self.subscriber)
         return last > self.cursor if last is not None else not self._has_read
 
@@ -200,9 +200,9 @@ class Follower:
     def wake(self) -> None:
         self._woken.set()
 
-    def end(self, why: StreamEnd) -> None:
+    def end(self, reason: StreamEnd) -> None:
         """End the stream, without waiting for a client that reads nothing."""
-        self.over = self.over or why
+        self.over = self.over or reason
         self.wake()
         if self._sending is not None and not self._sending.expired():
             self._sending.reschedule(asyncio.get_running_loop().time())
@@ -226,7 +226,7 @@ class NotificationFanout:
 
     @property
     def count(self) -> int:
-        """How many streams there are."""
+        """Number of open streams."""
         return self._count
 
     def check_capacity(self) -> None:
@@ -249,7 +249,7 @@ class NotificationFanout:
             follower.end(StreamEnd.SERVER)
         elif self._task is None or self._task.done():
             self._task = asyncio.create_task(self._watch())
-            self._task.add_done_callback(self._ended)
+            self._task.add_done_callback(self._end_streams)
 
     def remove(self, follower: Follower) -> None:
         followers = self._followers[follower.subscriber]
@@ -281,7 +281,7 @@ class NotificationFanout:
                 _log.warning("polling for notifications failed, retry in %.1f s: %s", pause, problem)
             await asyncio.sleep(pause)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _end_streams(self, task: asyncio.Task[None]) -> None:
         """End all streams if polling failed for good: clients reconnect, which starts another task."""
         if not task.cancelled() and (problem := task.exception()) is not None:
             _log.error("polling for notifications failed", exc_info=problem)
@@ -289,7 +289,7 @@ class NotificationFanout:
                 follower.end(StreamEnd.SERVER)
 
     async def poll(self) -> None:
-        """Read the latest numbers of all subscribers, distribute what is new, and check tokens now and then."""
+        """Read the latest numbers of all subscribers, distribute new notifications, and check tokens now and then."""
         self.polls += 1
         await self._check_tokens()
         now = await self._in_thread(partial(self._read_last, list(self._followers)))
@@ -305,25 +305,25 @@ class NotificationFanout:
 
     async def _distribute(self, grown: Mapping[str, int]) -> None:
         """Put new notifications into the cache, and wake the followers concerned."""
-        before = {name: self.last[name] for name in grown if name in self.last}
-        pages = await self._in_thread(partial(self._read_new, before, grown)) if before else {}
+        cursors = {name: self.last[name] for name in grown if name in self.last}
+        pages = await self._in_thread(partial(self._read_new, cursors, grown)) if cursors else {}
         for name, page in pages.items():
-            self.pages.keep(name, before[name], page)
+            self.pages.keep(name, cursors[name], page)
         for name, last in grown.items():
             if name in self._followers:
                 self.last[name] = last
                 for follower in self._followers[name]:
                     follower.wake()
 
-    def _read_new(self, before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, EventPage]:
+    def _read_new(self, cursors: Mapping[str, int], now: Mapping[str, int]) -> dict[str, EventPage]:
         """Read the first new page of each subscriber, with one query. Followers read the rest themselves."""
-        each = min(LINES, max(FRESH, FRESH_LINES // len(before)))
-        wanted = [
+        per_subscriber = min(LINES, max(FRESH, FRESH_LINES // len(cursors)))
+        positions = [
             (name, number)
-            for name, last in before.items()
-            for number in range(last + 1, min(now[name], last + each) + 1)
+            for name, last in cursors.items()
+            for number in range(last + 1, min(now[name], last + per_subscriber) + 1)
         ]
-        lines = limit_bytes(render_lines(self._store, self._store.heads.read(wanted)), FRESH_BYTES)
+        lines = limit_bytes(render_lines(self._store, self._store.heads.read(positions)), FRESH_BYTES)
         by_name = groupby(lines, key=lambda line: line.subscriber)
         pages = {name: tuple(limit_bytes(group, PAGE_BYTES)) for name, group in by_name}
         return {name: EventPage(page, page[-1].sequence) for name, page in pages.items()}
@@ -339,7 +339,7 @@ class NotificationFanout:
         self._tokens_at = now + TOKEN_SECONDS
         followers = self._all_followers()
         tokens = {follower.token for follower in followers}
-        valid = await self._in_thread(partial(self._store.tokens.good, tokens))
+        valid = await self._in_thread(partial(self._store.tokens.find_valid, tokens))
         for follower in followers:
             if follower.token not in valid:
                 follower.end(StreamEnd.TOKEN)

@@ -105,9 +105,9 @@ class EventStream(Response):
             if self._follower.over is None:
                 yield HEARTBEAT
             return
-        wanted = [line for line in page.lines if self._subscription in (None, line.subscription)]
-        yield from _join_events(wanted)
-        if not wanted or wanted[-1].sequence < page.cursor:
+        lines = [line for line in page.lines if self._subscription in (None, line.subscription)]
+        yield from _join_events(lines)
+        if not lines or lines[-1].sequence < page.cursor:
             yield f"id: {page.cursor}\n\n".encode()
 
     async def _send(self, send: Send, body: bytes, more: bool = True) -> None:
@@ -175,29 +175,29 @@ class NotificationEndpoints:
         wait: Wait = 0,
     ) -> Response:
         """Read a page of notifications, oldest first, and the cursor after which the next page begins."""
-        who = await find_subscriber(caller, subscriber)
-        read = partial(read_page, self._store, who, limit=limit, subscription=subscription)
-        page, position = await run_in_threadpool(self._read_first, who, after, read)
+        reader = await find_subscriber(caller, subscriber)
+        read = partial(read_page, self._store, reader, limit=limit, subscription=subscription)
+        page, position = await run_in_threadpool(self._read_first, reader, after, read)
         if wait and not page.lines:
-            page = await self._poll(caller, who, page, read, wait)
-            position = await self._position(who)
+            page = await self._poll(caller, reader, page, read, wait)
+            position = await self._position(reader)
         return _page_response(page, position)
 
     def _read_first(
-        self, who: str, after: int | None, read: partial[EventPage]
+        self, reader: str, after: int | None, read: partial[EventPage]
     ) -> tuple[EventPage, SubscriberCursor]:
         """Read the page after a cursor and the subscriber's position, in one thread."""
         position = self._store.acknowledgements.cursor
-        return read(after=resolve_cursor(position(who), after)), position(who)
+        return read(after=resolve_cursor(position(reader), after)), position(reader)
 
     async def _poll(
-        self, caller: Caller, who: str, page: EventPage, read: partial[EventPage], seconds: float
+        self, caller: Caller, reader: str, page: EventPage, read: partial[EventPage], seconds: float
     ) -> EventPage:
         """Return the first page that is not empty, or an empty one when the time is over."""
         self._fanout.check_capacity()
         clock = asyncio.get_running_loop().time
         until = clock() + seconds
-        with self._fanout.follow(who, caller.token.id, page.cursor, page.cursor) as follower:
+        with self._fanout.follow(reader, caller.token.id, page.cursor, page.cursor) as follower:
             while not page.lines and follower.over is None and clock() < until:
                 if await follower.next(until - clock()) is not None:
                     page = await run_in_threadpool(partial(read, after=page.cursor))
@@ -214,11 +214,11 @@ class NotificationEndpoints:
         ] = None,
     ) -> Response:
         """Stream notifications as server-sent events, from a cursor on."""
-        who = await find_subscriber(caller, subscriber)
+        reader = await find_subscriber(caller, subscriber)
         self._fanout.check_capacity()
-        position = await self._position(who)
+        position = await self._position(reader)
         cursor = resolve_cursor(position, _resume_cursor(last_event_id, after))
-        follower = self._fanout.follow(who, caller.token.id, cursor, position.last)
+        follower = self._fanout.follow(reader, caller.token.id, cursor, position.last)
         return EventStream(follower, subscription)
 
     async def position(self, caller: SubscribeCaller, subscriber: Subscriber = None) -> AckPosition:
@@ -226,15 +226,15 @@ class NotificationEndpoints:
         return copy_fields(AckPosition, await self._position(await find_subscriber(caller, subscriber)))
 
     async def acknowledge(
-        self, caller: SubscribeCaller, given: AckRequest, subscriber: Subscriber = None
+        self, caller: SubscribeCaller, body: AckRequest, subscriber: Subscriber = None
     ) -> AckPosition:
         """Acknowledge everything up to a number. A smaller number than before changes nothing."""
-        who = await find_subscriber(caller, subscriber)
-        work = partial(self._store.acknowledgements.acknowledge, who, given.upto)
+        reader = await find_subscriber(caller, subscriber)
+        work = partial(self._store.acknowledgements.acknowledge, reader, body.upto)
         return copy_fields(AckPosition, await run_write(work))
 
-    async def _position(self, who: str) -> SubscriberCursor:
-        return await run_in_threadpool(partial(self._store.acknowledgements.cursor, who))
+    async def _position(self, reader: str) -> SubscriberCursor:
+        return await run_in_threadpool(partial(self._store.acknowledgements.cursor, reader))
 
 
 def router_for(store: Store, fanout: NotificationFanout) -> APIRouter:
@@ -266,5 +266,5 @@ def _resume_cursor(last_event_id: str | None, after: int | None) -> int | None:
 def _page_response(page: EventPage, position: SubscriberCursor) -> Response:
     """Join the lines, which are JSON already."""
     lines = ",".join(line.text for line in page.lines)
-    rest = f'"cursor":{page.cursor},"last":{position.last},"acknowledged":{position.acknowledged}'
-    return Response(f'{{"notifications":[{lines}],{rest}}}', media_type="application/json")
+    cursors = f'"cursor":{page.cursor},"last":{position.last},"acknowledged":{position.acknowledged}'
+    return Response(f'{{"notifications":[{lines}],{cursors}}}', media_type="application/json")

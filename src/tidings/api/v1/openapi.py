@@ -123,12 +123,16 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
         for method, operation in operations.items():
             _correct(operation, f"{method}_{'_'.join(_WORD.findall(path)[1:])}")
             _complete(operation, path)
-    _, known = models_json_schema([(Problem, "validation")], ref_template="#/components/schemas/{model}")
+    _, definitions = models_json_schema(
+        [(Problem, "validation")], ref_template="#/components/schemas/{model}"
+    )
     used = {tag for item in paths.values() for operation in item.values() for tag in operation["tags"]}
     document["paths"] = paths
     document["tags"] = [{"name": name, "description": TAGS[name]} for name in TAGS if name in used]
     components = document["components"]
-    components["schemas"] = _used(paths, components["schemas"] | known["$defs"] | NAMED_SCHEMAS)
+    components["schemas"] = _select_schemas(
+        paths, components["schemas"] | definitions["$defs"] | NAMED_SCHEMAS
+    )
     return document
 
 
@@ -139,15 +143,15 @@ def _declare_storable(schema: dict[str, Any]) -> None:
             variant.setdefault("pattern", TEXT_PATTERN)
 
 
-def _used(paths: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+def _select_schemas(paths: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
     """Return the schemas that paths refer to, directly or not."""
-    found, waiting = dict[str, Any](), _references(paths)
+    used, waiting = dict[str, Any](), _references(paths)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found[name] = schemas[name]
+        if name not in used:
+            used[name] = schemas[name]
             waiting |= _references(schemas[name])
-    return dict(sorted(found.items()))
+    return dict(sorted(used.items()))
 
 
 def _references(part: Any) -> set[str]:

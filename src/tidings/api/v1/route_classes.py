@@ -46,9 +46,9 @@ class VersionedRoute(routes.ProblemRoute):
 
     is_strict = True
 
-    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
-        is_safe = SAFE_METHODS.issuperset(more.get("methods") or ("GET",))
-        super().__init__(path, endpoint if is_safe else write_limiter.limit_writes(endpoint), **more)
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        is_safe = SAFE_METHODS.issuperset(options.get("methods") or ("GET",))
+        super().__init__(path, endpoint if is_safe else write_limiter.limit_writes(endpoint), **options)
 
     @cached_property
     def callers(self) -> dict[str, Dependency]:
@@ -61,7 +61,7 @@ class VersionedRoute(routes.ProblemRoute):
     def handler(self) -> Handler:
         """Authenticate before the body is read; FastAPI does it after.
 
-        Callers without a token would otherwise occupy memory and learn what is wrong with their body. FastAPI checks
+        Callers without a token would otherwise occupy memory and learn the problems of their body. FastAPI checks
         again afterwards: reading a body may take long.
         """
         answer, callers = super().handler(), tuple(self.callers.values()) if self.body_field else ()
@@ -144,11 +144,11 @@ class FastRoute(VersionedRoute):
         return answer
 
 
-def _read_parameters(place: str, declared: Any, given: Any) -> dict[str, Any]:
+def _read_parameters(place: str, declared: Any, received: Any) -> dict[str, Any]:
     """Return the values of the parameters that were sent; the others have their defaults."""
     values: dict[str, Any] = {}
     for field in declared:
-        if (text := given.get(field.alias)) is not None:
+        if (text := received.get(field.alias)) is not None:
             values[field.name], wrong = field.validate(text, values, loc=(place, field.alias))
             if wrong:
                 raise RequestValidationError(wrong)

@@ -1,4 +1,4 @@
-"""What belongs to a subscriber: quiet hours, addresses of feeds, and audience grants.
+"""Resources of a subscriber: quiet hours, addresses of feeds, and audience grants.
 
     GET, PUT    /v1/preferences         {"quiet_hours": {"from": "22:00", "to": "07:00", "zone": "Europe/Berlin"}}
     GET         /v1/feeds               ?after=  &limit=     the list of all feeds (OPML), and each subscription's feed
@@ -54,18 +54,18 @@ def preferences_router_for(store: Store) -> APIRouter:
     @router.get("")
     def read(caller: SubscribeCaller, subscriber: parameters.Subscriber = None) -> Preferences:
         """Read the preferences of a subscriber."""
-        return _build_preferences(store.preferences.quiet(subscriber_of(caller, subscriber)))
+        return _build_preferences(store.preferences.read_quiet_hours(subscriber_of(caller, subscriber)))
 
     @router.put("")
     def change(
-        caller: SubscribeCaller, given: Preferences, subscriber: parameters.Subscriber = None
+        caller: SubscribeCaller, body: Preferences, subscriber: parameters.Subscriber = None
     ) -> Preferences:
         """Change the preferences. Notifications that wait for the end of quiet hours are rescheduled at once."""
-        who, hours = subscriber_of(caller, subscriber), given.quiet_hours
-        wanted = parse_quiet_hours(who, hours.start, hours.end, hours.zone) if hours else None
-        store.preferences.set_quiet(who, wanted)
-        store.delivery_cursors.rouse(who)
-        return _build_preferences(wanted)
+        owner, hours = subscriber_of(caller, subscriber), body.quiet_hours
+        hours_set = parse_quiet_hours(owner, hours.start, hours.end, hours.zone) if hours else None
+        store.preferences.set_quiet(owner, hours_set)
+        store.delivery_cursors.wake_subscriber(owner)
+        return _build_preferences(hours_set)
 
     return router
 
@@ -86,7 +86,7 @@ class FeedPage(StrictModel):
 
 
 def _forbid_caching(response: Response) -> None:
-    """An address is a secret: anyone who knows it can read the feed."""
+    """An address is a secret: anyone with it can read the feed."""
     response.headers["Cache-Control"] = "no-store"
 
 
@@ -104,21 +104,21 @@ class FeedAddressEndpoints:
         limit: Limit = 100,
     ) -> FeedPage:
         """List the addresses of feeds: of the list of all feeds, and of each subscription's."""
-        who = subscriber_of(caller, subscriber)
-        locations = page_locations(self._feeds, who, after, limit + 1)
+        owner = subscriber_of(caller, subscriber)
+        locations = page_locations(self._feeds, owner, after, limit + 1)
         feeds = [copy_fields(Feed, location) for location in locations[:limit]]
         following = feeds[-1].subscription if len(locations) > limit else None
-        return FeedPage(all=locate_feed(self._feeds, who).address, feeds=feeds, next=following)
+        return FeedPage(all=locate_feed(self._feeds, owner).address, feeds=feeds, next=following)
 
     def find(self, caller: SubscribeCaller, id: Id, subscriber: parameters.Subscriber = None) -> Feed:
         """Read the address of the feed of a subscription, or of a database whose changes are watched."""
-        who = subscriber_of(caller, subscriber)
-        return copy_fields(Feed, locate_feed(self._feeds, who, _check_id(id)))
+        owner = subscriber_of(caller, subscriber)
+        return copy_fields(Feed, locate_feed(self._feeds, owner, _check_id(id)))
 
     def renew(self, caller: SubscribeCaller, id: Id, subscriber: parameters.Subscriber = None) -> Feed:
         """Give a feed a new address. The old one is answered with 410 from then on."""
-        who = subscriber_of(caller, subscriber)
-        return copy_fields(Feed, renew_location(self._feeds, who, _check_id(id)))
+        owner = subscriber_of(caller, subscriber)
+        return copy_fields(Feed, renew_location(self._feeds, owner, _check_id(id)))
 
     def renew_list(self, caller: SubscribeCaller, subscriber: parameters.Subscriber = None) -> Feed:
         """Give the list of all feeds a new address. The feeds keep theirs."""
@@ -187,12 +187,12 @@ def audiences_router_for(store: Store) -> APIRouter:
         return Grants(grants=[Grant(**asdict(grant)) for grant in grants])
 
     @router.put("")
-    def grant(caller: AdministerCaller, given: NewGrant) -> Grant:
+    def grant(caller: AdministerCaller, body: NewGrant) -> Grant:
         """Let a subscriber see publications with a label. Granting twice changes nothing."""
         with pointing("/subscriber"):
-            subscriber = caller.resolve_subscriber(given.subscriber)
-        audiences.grant(subscriber, given.label)
-        [stored] = [grant for grant in audiences.list(subscriber) if grant.label == given.label]
+            subscriber = caller.resolve_subscriber(body.subscriber)
+        audiences.grant(subscriber, body.label)
+        [stored] = [grant for grant in audiences.list(subscriber) if grant.label == body.label]
         return Grant(**asdict(stored))
 
     @router.delete("", status_code=204, responses=problem_descriptions(404))

@@ -6,7 +6,7 @@
     POST    /v1/subscriptions/{id}/pause
     POST    /v1/subscriptions/{id}/resume
     POST    /v1/check                       {"language", "text"}: whether it compiles
-    POST    /v1/preview                     {"language", "text", "last", "subscriber"}: what it would have matched
+    POST    /v1/preview                     {"language", "text", "last", "subscriber"}: its recent matches
 
 Subscriptions of other subscribers are answered with 404, as if they did not exist.
 """
@@ -72,20 +72,20 @@ class SubscriptionEndpoints:
         self._subscribing = tidings.subscribing(limits.of_subscriptions)
 
     def create(
-        self, caller: SubscribeCaller, asked: schemas.NewSubscription, response: Response
+        self, caller: SubscribeCaller, body: schemas.NewSubscription, response: Response
     ) -> schemas.Subscription:
         """Subscribe. The subscription is matched from the stream's next batch on.
 
         With JSON lines as the body, each line is a subscription, and the response has an outcome for each.
         """
         with pointing("/subscriber"):
-            subscriber = caller.resolve_subscriber(asked.subscriber)
-        wanted = build_wanted(subscriber, asked.text, asked.language, asked.id, asked.within)
-        known = self._store.subscription_view.find(wanted.id) if wanted.id else None
-        accepted = self._subscribing.subscribe(wanted, paused=asked.state == PAUSED)
+            subscriber = caller.resolve_subscriber(body.subscriber)
+        subscription = build_wanted(subscriber, body.text, body.language, body.id, body.within)
+        existing = self._store.subscription_view.find(subscription.id) if subscription.id else None
+        accepted = self._subscribing.subscribe(subscription, paused=body.state == PAUSED)
         response.headers["Location"] = f"/v1/subscriptions/{quote(accepted.id, safe='')}"
-        response.status_code = 200 if known else 201
-        has_no_history = not wanted.id and accepted.language != RULES and asked.state != PAUSED
+        response.status_code = 200 if existing else 201
+        has_no_history = not subscription.id and accepted.language != RULES and body.state != PAUSED
         return _build_new(accepted) if has_no_history else self._read_accepted(caller, accepted)
 
     def page(
@@ -101,49 +101,51 @@ class SubscriptionEndpoints:
         """List subscriptions with their health, ordered by id. Administrators see those of all subscribers."""
         is_all = caller.is_administrator and subscriber is None
         whose = None if is_all else caller.resolve_subscriber(subscriber)
-        found = self._store.subscription_view.page(
+        statuses = self._store.subscription_view.page(
             SubscriptionFilter(after, whose, language, state, q), limit + 1
         )
-        page = found[:limit]
-        following = page[-1].subscription.id if len(found) > limit else None
+        page = statuses[:limit]
+        following = page[-1].subscription.id if len(statuses) > limit else None
         return schemas.SubscriptionPage(subscriptions=self._with_health(page), next=following)
 
     def find(self, caller: SubscribeCaller, id: str) -> schemas.Subscription:
         """Read a subscription with its health."""
-        return self._with_health([self._subscribing.find(id, _own(caller))])[0]
+        return self._with_health([self._subscribing.find(id, _owner_filter(caller))])[0]
 
-    def replace(self, caller: SubscribeCaller, id: str, asked: schemas.Replacement) -> schemas.Subscription:
+    def replace(self, caller: SubscribeCaller, id: str, body: schemas.Replacement) -> schemas.Subscription:
         """Replace the text and the delay. The stream's next batch matches the new text only."""
-        changed = self._subscribing.change(id, asked.text, parse_delay(asked.within), _own(caller))
+        changed = self._subscribing.change(id, body.text, parse_delay(body.within), _owner_filter(caller))
         return self._read_accepted(caller, changed)
 
-    def change(self, caller: SubscribeCaller, id: str, asked: schemas.Change) -> schemas.Subscription:
+    def change(self, caller: SubscribeCaller, id: str, body: schemas.Change) -> schemas.Subscription:
         """Change the text or the delay. Members that are left out stay unchanged."""
-        current = self._subscribing.find(id, _own(caller))
-        is_named = "within" in asked.model_fields_set
-        within = parse_delay(asked.within) if is_named else current.subscription.within
-        return self._read_accepted(caller, self._subscribing.change(id, asked.text, within, _own(caller)))
+        current = self._subscribing.find(id, _owner_filter(caller))
+        is_named = "within" in body.model_fields_set
+        within = parse_delay(body.within) if is_named else current.subscription.within
+        return self._read_accepted(
+            caller, self._subscribing.change(id, body.text, within, _owner_filter(caller))
+        )
 
     def pause(self, caller: SubscribeCaller, id: str) -> schemas.Subscription:
         """Stop matching a subscription until it is resumed."""
-        return self._with_health([self._subscribing.pause(id, _own(caller))])[0]
+        return self._with_health([self._subscribing.pause(id, _owner_filter(caller))])[0]
 
     def resume(self, caller: SubscribeCaller, id: str) -> schemas.Subscription:
         """Continue to match a subscription.
 
         Publications of the meantime are not matched. A rule notifies about everything that became different.
         """
-        return self._with_health([self._subscribing.resume(id, _own(caller))])[0]
+        return self._with_health([self._subscribing.resume(id, _owner_filter(caller))])[0]
 
     def remove(self, caller: SubscribeCaller, id: str) -> Response:
         """Delete a subscription. Its notifications stay."""
-        self._subscribing.find(id, _own(caller))
-        if not self._subscribing.remove([id], _own(caller)):
+        self._subscribing.find(id, _owner_filter(caller))
+        if not self._subscribing.remove([id], _owner_filter(caller)):
             raise NotFound("there is no such subscription", received=repr(id)[:200])
         return Response(status_code=204)
 
     def _read_accepted(self, caller: Caller, accepted: AcceptedSubscription) -> schemas.Subscription:
-        stored = self._with_health([self._subscribing.find(accepted.id, _own(caller))])[0]
+        stored = self._with_health([self._subscribing.find(accepted.id, _owner_filter(caller))])[0]
         return stored.model_copy(update=_text_facts(accepted))
 
     def _with_health(self, statuses: Sequence[SubscriptionStatus]) -> list[schemas.Subscription]:
@@ -151,7 +153,7 @@ class SubscriptionEndpoints:
         return [_build_subscription(status, healths[status.subscription.id]) for status in statuses]
 
 
-def _own(caller: Caller) -> str | None:
+def _owner_filter(caller: Caller) -> str | None:
     """Return the subscriber whose subscriptions a caller sees; `None` for an administrator, who sees all."""
     return None if caller.is_administrator else caller.resolve_subscriber(None)
 
@@ -197,33 +199,33 @@ class PreviewEndpoints:
         self._subscribing = tidings.subscribing(limits.of_subscriptions)
         self._limiter = WriteLimiter(PREVIEW_THREADS, PREVIEW_QUEUE, "previews")
 
-    async def check(self, caller: SubscribeCaller, asked: schemas.SubscriptionText) -> schemas.CheckResult:
+    async def check(self, caller: SubscribeCaller, body: schemas.SubscriptionText) -> schemas.CheckResult:
         """Compile a text without subscribing. Errors name the place that is wrong."""
-        result = await run_in_threadpool(self._subscribing.check, asked.language, asked.text)
+        result = await run_in_threadpool(self._subscribing.check, body.language, body.text)
         return schemas.CheckResult(
-            language=asked.language,
+            language=body.language,
             predicates=result.predicates,
             reached_through=result.reached_through,
             warnings=schemas.build_warnings(result.warnings),
         )
 
-    async def preview(self, caller: SubscribeCaller, asked: schemas.PreviewRequest) -> schemas.Preview:
+    async def preview(self, caller: SubscribeCaller, body: schemas.PreviewRequest) -> schemas.Preview:
         """Find which of the latest publications a text would have matched, newest first, and why."""
-        last = asked.last or min(DEFAULT_LAST, self._limits.preview)
+        last = body.last or min(DEFAULT_LAST, self._limits.preview)
         if last > self._limits.preview:
             problem = LimitExceeded("too many publications", accepted=f"{self._limits.preview:,}")
             problem.pointer = "/last"
             raise problem
-        return await self._limiter.run(partial(self._run_preview, caller, asked, last))
+        return await self._limiter.run(partial(self._run_preview, caller, body, last))
 
-    def _run_preview(self, caller: Caller, asked: schemas.PreviewRequest, last: int) -> schemas.Preview:
+    def _run_preview(self, caller: Caller, body: schemas.PreviewRequest, last: int) -> schemas.Preview:
         limits, schema = self._limits, self._tidings.checked_against()
         bounds = PreviewBounds(last, limits.preview_bytes, limits.preview_seconds)
         store, tables = self._tidings.store, self._tidings.preview_tables
-        sees_all = caller.is_administrator and asked.subscriber is None
-        granted = None if sees_all else store.audiences.of(subscriber_of(caller, asked.subscriber))
+        sees_all = caller.is_administrator and body.subscriber is None
+        granted = None if sees_all else store.audiences.of(subscriber_of(caller, body.subscriber))
         preview = preview_subscription(
-            store, tables, self._subscribing, schema, asked.language, asked.text, bounds, granted
+            store, tables, self._subscribing, schema, body.language, body.text, bounds, granted
         )
         return schemas.Preview(
             looked_at=preview.looked_at,

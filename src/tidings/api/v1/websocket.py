@@ -43,7 +43,7 @@ FIRST_SECONDS = 10.0
 """Time limit for the first message, which has the token."""
 
 QUIET_SECONDS = 60.0
-"""How long a follower waits before it checks whether the stream has ended. The server sends pings."""
+"""Interval at which a follower checks whether the stream has ended. The server sends pings."""
 
 CLOSING_SECONDS = 5.0
 LONGEST = 4_096
@@ -63,20 +63,20 @@ class NotificationSocket:
 
     def __init__(self, store: Store, fanout: NotificationFanout) -> None:
         self._store, self._fanout = store, fanout
-        self._writers = WriteLimiter(max_queue=MAX_WAITING_WRITES, what="acknowledgements")
+        self._writers = WriteLimiter(max_queue=MAX_WAITING_WRITES, label="acknowledgements")
 
     async def __call__(self, socket: WebSocket) -> None:
         """Accept first, then check: browsers see the code of a close, but not the status of a response."""
         await socket.accept()
         try:
-            code, why = await self._serve(socket)
+            code, reason = await self._serve(socket)
         except WebSocketDisconnect:
             return
         except (HttpError, TidingsError) as problem:
-            code, why = _close_code(problem)
+            code, reason = _close_code(problem)
         with suppress(TimeoutError, RuntimeError):  # the client reads nothing, or has closed it already
             async with asyncio.timeout(CLOSING_SECONDS):
-                await socket.close(code, _short(why))
+                await socket.close(code, _shorten_reason(reason))
 
     async def _serve(self, socket: WebSocket) -> tuple[int, str]:
         check_parameters(socket)
@@ -85,12 +85,12 @@ class NotificationSocket:
         count_request(socket, caller.token.id)
         query = socket.query_params
         refuse_other_parameters(query, PARAMETERS)
-        who = await find_subscriber(caller, query.get("subscriber"))
+        reader = await find_subscriber(caller, query.get("subscriber"))
         self._fanout.check_capacity()
-        position = await run_in_threadpool(self._store.acknowledgements.cursor, who)
+        position = await run_in_threadpool(self._store.acknowledgements.cursor, reader)
         after = _check_number(query["after"], "after") if "after" in query else None
         cursor = resolve_cursor(position, after)
-        with self._fanout.follow(who, caller.token.id, cursor, position.last) as follower:
+        with self._fanout.follow(reader, caller.token.id, cursor, position.last) as follower:
             return await self._exchange(socket, follower, query.get("subscription"))
 
     async def _exchange(
@@ -111,7 +111,7 @@ class NotificationSocket:
         return _ENDS.get(over, GOING_AWAY), over.value
 
     async def _receive(self, socket: WebSocket, follower: Follower) -> None:
-        """Store what the client acknowledges."""
+        """Store the acknowledgements of the client."""
         while True:
             value = _parse_message(await _receive_text(socket), "ack")
             upto = _check_number(None if isinstance(value, str) else value, "ack")
@@ -182,6 +182,6 @@ def _check_number(value: object, where: str) -> int:
     raise InputError("not a number", where=where, received=str(value)[:40], accepted="a number")
 
 
-def _short(why: str) -> str:
+def _shorten_reason(reason: str) -> str:
     """Truncate a reason: a close frame has room for 123 bytes."""
-    return why.encode()[:120].decode(errors="ignore")
+    return reason.encode()[:120].decode(errors="ignore")

@@ -46,7 +46,7 @@ PING_METHODS = ("weblogUpdates.ping", "weblogUpdates.extendedPing")
 MAX_PING_PARAMETERS = 6
 MAX_ADDRESS_LENGTH = 2_000
 PINGS_PER_MINUTE = 30
-"""How many pings one address may send."""
+"""Maximum rate of pings from one address."""
 
 MAX_PING_BYTES, MAX_FEED_BYTES = 64_000, 17_000_000
 """Bytes of a request from anyone, and from a hub or a caller with a token."""
@@ -58,7 +58,7 @@ def handle_ping(store: Store, poller: Poller, parameters: Sequence[Any]) -> dict
     feeds = [feed for feed in store.polled_feeds.named(addresses) if feed.next_poll is not None]
     if not feeds:
         return ping_response("No feed of this site is polled here.", wrong=True)
-    poller.hasten(feeds)
+    poller.make_due(feeds)
     return ping_response("Thanks for the ping.")
 
 
@@ -88,7 +88,7 @@ def router_for(
 ) -> APIRouter:
     """Return the endpoints that content systems and hubs call when something is new.
 
-    They make feeds due for the poller, or hand it what was pushed. `places` has the addresses of this service, and
+    They make feeds due for the poller, or hand it pushed content. `places` has the addresses of this service, and
     `trust` decides who may call its methods.
     """
     pings = RateLimiter(PINGS_PER_MINUTE, PINGS_PER_MINUTE, clock=lambda: clock().timestamp())
@@ -115,11 +115,11 @@ class XmlRpcEndpoint:
         """Answer one call."""
         if media_type_of(request) not in service_methods.MEDIA_TYPES:
             return PlainTextResponse(f"not an XML-RPC call: send {service_methods.MEDIA_TYPES[0]}\n", 415)
-        who = await run_in_threadpool(self._authenticate, request)
-        body = await read_body(request, MAX_FEED_BYTES if who else MAX_PING_BYTES)
+        caller = await run_in_threadpool(self._authenticate, request)
+        body = await read_body(request, MAX_FEED_BYTES if caller else MAX_PING_BYTES)
         sender = request.client.host if request.client else ""
         media_type = request.headers["content-type"]
-        content = await run_in_threadpool(self._handle, body, media_type, who, sender)
+        content = await run_in_threadpool(self._handle, body, media_type, caller, sender)
         return Response(content, media_type="text/xml")
 
     def _authenticate(self, request: Request) -> Caller | bool:
@@ -128,34 +128,34 @@ class XmlRpcEndpoint:
         decision.count(request)
         return decision.may or decision.caller or False
 
-    def _handle(self, body: bytes, media_type: str, who: Caller | bool, sender: str) -> bytes:
+    def _handle(self, body: bytes, media_type: str, caller: Caller | bool, sender: str) -> bytes:
         try:
-            lane = Lane.CALLERS if who else Lane.STRANGERS
+            lane = Lane.CALLERS if caller else Lane.STRANGERS
             method, parameters = service_methods.parse_call(body, media_type, lane)
-            return service_methods.render_response(self._call(method, parameters, who, sender))
+            return service_methods.render_response(self._call(method, parameters, caller, sender))
         except Fault as problem:
             return service_methods.render_fault(problem)
 
-    def _call(self, method: str, parameters: tuple[Any, ...], who: Caller | bool, sender: str) -> Any:
+    def _call(self, method: str, parameters: tuple[Any, ...], caller: Caller | bool, sender: str) -> Any:
         if method in PING_METHODS:
             if not self._pings.take(sender).is_allowed:
                 return ping_response("Too many pings from your address, try again in a minute.", wrong=True)
             return handle_ping(self._tidings.store, self._poller, parameters)
         if method not in self._service.methods:
             raise Fault(NO_METHOD, f"there is no method {method[:100]!r}")
-        if not (who if isinstance(who, bool) else may_call(who, method, parameters)):
-            raise Fault(NOT_ALLOWED, _missing_scope_message(method, who))
-        return self._service.call(method, parameters, subscribes=who is True)
+        if not (caller if isinstance(caller, bool) else may_call(caller, method, parameters)):
+            raise Fault(NOT_ALLOWED, _missing_scope_message(method, caller))
+        return self._service.call(method, parameters, subscribes=caller is True)
 
 
-def _missing_scope_message(method: str, who: Caller | bool) -> str:
+def _missing_scope_message(method: str, caller: Caller | bool) -> str:
     """Name the token that a method needs, and the scopes of the one that was sent."""
-    if isinstance(who, bool):
+    if isinstance(caller, bool):
         return "this method needs the token of the service"
-    scopes = ", ".join(sorted(who.token.scopes))
-    wanted = "publish" if method == PUBLISH else "subscribe, for the subscriber named first"
-    yours = f"{scopes}, for {who.subscriber}" if who.subscriber else scopes
-    return f"this method needs a token with the scope {wanted}; yours has {yours}"
+    scopes = ", ".join(sorted(caller.token.scopes))
+    scope = "publish" if method == PUBLISH else "subscribe, for the subscriber named first"
+    yours = f"{scopes}, for {caller.subscriber}" if caller.subscriber else scopes
+    return f"this method needs a token with the scope {scope}; yours has {yours}"
 
 
 class WebSubCallbacks:

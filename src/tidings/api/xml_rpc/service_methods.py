@@ -113,7 +113,7 @@ class XmlRpcService:
         }
 
     def call(self, method: str, parameters: Sequence[Any], subscribes: bool = True) -> Any:
-        """Call a method, or raise a fault. `subscribes` tells whether published items may be subscriptions."""
+        """Call a method, or raise a fault. `subscribes` means that published items may be subscriptions."""
         try:
             if method == PUBLISH:
                 return self.publish(*parameters, subscribes=subscribes)
@@ -132,8 +132,8 @@ class XmlRpcService:
                     outcome["published"].append(self._publish_item(facts, item))
                     continue
                 if not subscribes:
-                    what = "the item is a subscription, and this token may only publish"
-                    raise InputError(what, hint="call tidings.subscribe with a token that may subscribe")
+                    message = "the item is a subscription, and this token may only publish"
+                    raise InputError(message, hint="call tidings.subscribe with a token that may subscribe")
                 id = subscription_id(facts, item)
                 if id in outcome["subscribed"]:
                     raise InputError("another subscription of this feed has the same guid or link")
@@ -163,9 +163,9 @@ class XmlRpcService:
             return self._subscribing.subscribe(build_wanted(subscriber, query, GQL, id, None)).warnings
         existing = status.subscription
         if existing.subscriber != subscriber:
-            what = f"this item is already a subscription of {existing.subscriber}"
+            message = f"this item is already a subscription of {existing.subscriber}"
             raise IdConflict(
-                what, received=subscriber, hint="give the item another guid, or unsubscribe first"
+                message, received=subscriber, hint="give the item another guid, or unsubscribe first"
             )
         if existing.text == query:
             return ()
@@ -199,8 +199,8 @@ class XmlRpcService:
     def notifications(self, *arguments: Any) -> dict[str, Any]:
         """Return a page of a subscriber's notifications after a number."""
         usage = "tidings.notifications(subscriber, after)"
-        name, *rest = _check_arguments(usage, arguments, 1, 2, kinds=(str, int))
-        subscriber, after = self._resolve(name), rest[0] if rest else 0
+        name, *optional = _check_arguments(usage, arguments, 1, 2, kinds=(str, int))
+        subscriber, after = self._resolve(name), optional[0] if optional else 0
         page = self._tidings.notifications(subscriber, after, PAGE)
         last = page[-1].sequence if page else after
         structs = [_notification_struct(notification) for notification in page]
@@ -211,8 +211,11 @@ class XmlRpcService:
         here = f"{places.home}RPC2"
         journal = self._tidings.store.journal
         entries = [
-            build_entry(NumberedNotification(each.sequence, each.time, each), journal.find(each.publication))
-            for each in page
+            build_entry(
+                NumberedNotification(notification.sequence, notification.time, notification),
+                journal.find(notification.publication),
+            )
+            for notification in page
         ]
         newest = datetime.fromisoformat(page[-1].time if page else "1970-01-01T00:00:00Z")
         return render_rss1(
@@ -241,7 +244,7 @@ def _is_subscription(item: Item) -> bool:
 def may_call(caller: Caller, method: str, parameters: Sequence[Any]) -> bool:
     """Return whether a token allows a call: to publish, or for the subscriber in the first parameter."""
     if method == PUBLISH:
-        return caller.may(Scope.PUBLISH)
+        return caller.has_scope(Scope.PUBLISH)
     subscriber = parameters[0] if parameters else None
     return isinstance(subscriber, str) and caller.may_act_for(subscriber)
 

@@ -1,7 +1,7 @@
 """Parser of XML-RPC calls, which runs in a parser process; it therefore imports little.
 
 Python's XML-RPC reader gets a document that libxml2 has parsed and serialised, never the bytes that were sent: without
-declarations (entities could expand without end), and with limited size and depth.
+declarations (entities could expand endlessly), and with limited size and depth.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ LaterOption = Annotated[
 
 
 def schema(
-    at: Home,
+    home: Home,
     out: Output,
     file: DocumentFile,
     base: Annotated[
@@ -52,7 +52,7 @@ def schema(
 
     A new schema may extend the previous one, but not remove anything from it.
     """
-    with at.open_provider() as provider:
+    with home.open_provider() as provider:
         loaded = provider.load_schema(*read_graph_file(file), base)
     counts = plural(len(loaded.classes), "class"), plural(len(loaded.properties), "property")
     record = {"classes": sorted(loaded.classes), "properties": sorted(loaded.properties)}
@@ -60,7 +60,7 @@ def schema(
 
 
 def register(
-    at: Home,
+    home: Home,
     out: Output,
     uri: Annotated[str | None, typer.Argument(metavar="URI", help=URI_HELP)] = None,
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help=FILE_HELP)] = None,
@@ -91,7 +91,7 @@ def register(
     from tidings.cli.metadata import registration
     from tidings.metadata.log import LogDraft, Operation
 
-    with at.open_provider() as provider:
+    with home.open_provider() as provider:
         if many is not None:
             if uri is not None:
                 raise InputError("URI and --from exclude each other", received=f"{uri} and --from {many}")
@@ -107,7 +107,7 @@ def register(
             _print_registration(uri, provider.register(uri, *read_graph_file(file)), out)
 
 
-def remove(at: Home, out: Output, uri: DocumentUri, later: LaterOption = False) -> None:
+def remove(home: Home, out: Output, uri: DocumentUri, later: LaterOption = False) -> None:
     """Remove a document with all its resources.
 
     Example:
@@ -116,7 +116,7 @@ def remove(at: Home, out: Output, uri: DocumentUri, later: LaterOption = False) 
     from tidings.cli.metadata import registration
     from tidings.metadata.log import LogDraft, Operation
 
-    with at.open_provider() as provider:
+    with home.open_provider() as provider:
         if later:
             registration.append_draft(provider, LogDraft(Operation.REMOVE, uri), out)
         else:
@@ -140,13 +140,13 @@ DOCUMENTS: View[tuple[str, int]] = View(
 )
 
 
-def documents(at: Home, out: Output) -> None:
+def documents(home: Home, out: Output) -> None:
     """List the registered documents.
 
     Example:
       tidings provider documents
     """
-    with at.open_provider() as provider:
+    with home.open_provider() as provider:
         registered = provider.documents()
     out.print_records(registered, DOCUMENTS)
 

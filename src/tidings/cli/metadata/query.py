@@ -1,4 +1,4 @@
-"""`query`, `provider browse` and `provider pick`: reading metadata, and rules for what was found."""
+"""`query`, `provider browse` and `provider pick`: queries on metadata, and rules made from their results."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class QueryTarget:
 
         variable, default, store_variable = _DEFAULTS[self.at_provider]
         folder = self.home or Path(os.environ.get(variable) or default)
-        at = Home(folder, self.store or (None if self.home else os.environ.get(store_variable)))
-        if not at.has_store():
-            what = "provider" if self.at_provider else "repository"
+        home = Home(folder, self.store or (None if self.home else os.environ.get(store_variable)))
+        if not home.has_store():
+            title = "provider" if self.at_provider else "repository"
             hint = None if self.at_provider else f"{REPOSITORY_HINT}; --at-provider queries a provider"
-            raise SetupError(f"there is no {what} here", where=str(folder), hint=hint)
-        with at.open() as tidings:
+            raise SetupError(f"there is no {title} here", where=str(folder), hint=hint)
+        with home.open() as tidings:
             open_engine = QueryEngine.at_provider if self.at_provider else QueryEngine.at_repository
             yield open_engine(tidings.store)
 
@@ -95,12 +95,12 @@ def query(
     """
     if out.as_json and as_csv:
         raise InputError("--json and --csv exclude each other", accepted="one of them, or none")
-    asked = sys.stdin.read() if text == "-" else text
-    with target.open() as queries, _hint_at_other_language(asked, sparql):
+    statement = sys.stdin.read() if text == "-" else text
+    with target.open() as queries, _hint_at_other_language(statement, sparql):
         if sparql:
-            _print_sparql(queries, asked, out, as_csv)
+            _print_sparql(queries, statement, out, as_csv)
         else:
-            _print_answer(queries, queries.ask(asked), out, as_csv)
+            _print_answer(queries, queries.ask(statement), out, as_csv)
 
 
 _SPARQL = re.compile(r"\s*(prefix|base|select|ask|construct|describe)\b", re.IGNORECASE)
@@ -108,12 +108,12 @@ _SEARCH = re.compile(r"\s*search\b", re.IGNORECASE)
 
 
 @contextmanager
-def _hint_at_other_language(asked: str, sparql: bool) -> Iterator[None]:
+def _hint_at_other_language(statement: str, sparql: bool) -> Iterator[None]:
     """Add a hint to a syntax error if the text is in the other language."""
     try:
         yield
     except SyntaxProblem as problem:
-        if (_SEARCH if sparql else _SPARQL).match(asked) is None:
+        if (_SEARCH if sparql else _SPARQL).match(statement) is None:
             raise
         hint = "this is not SPARQL: omit --sparql" if sparql else "for SPARQL add --sparql"
         raise problem.with_hint(hint) from problem
@@ -132,7 +132,7 @@ def _print_answer(queries: QueryEngine, answer: QueryAnswer, out: Output, as_csv
     elif answer.columns:
         output.print_table(answer.columns, ([_format_cell(cell) for cell in row] for row in answer.rows))
     else:
-        referred = queries.referred(answer)
+        referred = queries.find_referred(answer)
         for resource in answer.resources:
             output.print_line((resource.uri, "bold cyan"), *_list_values(resource, referred))
 
@@ -196,9 +196,9 @@ def _print_sparql(queries: QueryEngine, text: str, out: Output, as_csv: bool) ->
 
 
 def browse(
-    at: Home,
+    home: Home,
     out: Output,
-    what: Annotated[
+    name: Annotated[
         str, typer.Argument(metavar="CLASS|URI", help="A class or a resource; by default, all classes.")
     ] = "",
     after: Annotated[
@@ -216,19 +216,19 @@ def browse(
       tidings provider browse CycleProvider
       tidings provider browse http://example.org/doc.rdf#host
     """
-    with _open_browser(at) as browser:
-        if not what:
+    with _open_browser(home) as browser:
+        if not name:
             _print_classes(browser.classes(), out)
-        elif browser.is_class(what):
-            _print_instances(browser.instances(what, after, limit), out)
+        elif browser.is_class(name):
+            _print_instances(browser.instances(name, after, limit), out)
         else:
-            _print_view(browser.resource(what, after, limit), out)
+            _print_view(browser.resource(name, after, limit), out)
 
 
 def pick(
-    at: Home,
+    home: Home,
     out: Output,
-    what: Annotated[str, typer.Argument(metavar="CLASS|URI", help="The class or the resource.")],
+    subject: Annotated[str, typer.Argument(metavar="CLASS|URI", help="The class or the resource.")],
     subscriber: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="Add the rule for this subscriber.")
     ] = None,
@@ -244,19 +244,19 @@ def pick(
     """
     if name is not None and subscriber is None:
         raise InputError("only added rules have a name", where="--name", hint="add --as NAME")
-    with _open_browser(at) as browser:
-        picked = browser.pick(what)
+    with _open_browser(home) as browser:
+        picked = browser.pick(subject)
     if subscriber is not None:
-        rule(RuleOptions(), at, out, name or picked.name, picked.text, subscriber)
+        rule(RuleOptions(), home, out, name or picked.name, picked.text, subscriber)
     else:
         out.print_record({"name": picked.name, "text": picked.text}, picked.text)
 
 
 @contextmanager
-def _open_browser(at: Home) -> Iterator[Browser]:
+def _open_browser(home: Home) -> Iterator[Browser]:
     from tidings.metadata.queries.browser import Browser
 
-    with at.open() as tidings:
+    with home.open() as tidings:
         yield Browser(tidings.store)
 
 
@@ -273,10 +273,10 @@ def _print_classes(classes: tuple[ClassSummary, ...], out: Output) -> None:
 
 
 def _print_instances(page: InstancePage, out: Output) -> None:
-    for instance in page.found:
+    for instance in page.instances:
         record = {"uri": instance.uri, "class": instance.cls}
         out.print_record(record, (instance.uri, "bold cyan"), (instance.cls, "dim"))
-    if not page.found:
+    if not page.instances:
         output.print_note("no resources")
     _print_more(page.of.name, page.more)
 
@@ -307,6 +307,6 @@ def _print_links(arrow: str, links: tuple[Link, ...]) -> None:
         output.print_line(*cells, *mismatch)
 
 
-def _print_more(what: str, more: str | None) -> None:
-    if more is not None:
-        output.print_note(f"more: tidings provider browse '{what}' --after '{more}'")
+def _print_more(subject: str, cursor: str | None) -> None:
+    if cursor is not None:
+        output.print_note(f"more: tidings provider browse '{subject}' --after '{cursor}'")

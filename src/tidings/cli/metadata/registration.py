@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 BATCH_SIZE = 1_000
-"""How many documents are appended to the log in one transaction."""
+"""Number of documents that are appended to the log in one transaction."""
 LINE_FORMAT = '{"uri": ..., "media_type": ..., "body": ...}'
 ACCEPTED_SUFFIXES = ", ".join(ending for ending, kind in SUFFIXES.items() if kind not in FEEDS)
 
@@ -115,7 +115,7 @@ def append_draft(provider: Provider, draft: LogDraft, out: Output) -> None:
 
 
 def register_many(provider: Provider, place: str, base: str | None, later: bool, out: Output) -> None:
-    """Append documents to the log in batches; apply each batch at once, unless that is for later."""
+    """Append documents to the log in batches; apply each batch immediately, unless that is deferred."""
     tally = RegistrationTally()
     for batch in read_document_batches(place, base):
         for source, outcome in zip(batch, _append_batch(provider, batch), strict=True):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def log(
-    at: Home,
+    home: Home,
     out: Output,
     after: Annotated[
         int | None,
@@ -45,7 +45,7 @@ def log(
 
     Providers that apply the same log have the same metadata. Rules are not part of it.
     """
-    with at.open_provider() as provider:
+    with home.open_provider() as provider:
         start = provider.log.first() - 1 if after is None else after
         entries, position, head = provider.log.read(start, limit), provider.position, provider.log.head()
     for entry in entries:
@@ -63,7 +63,7 @@ def _list_entry_cells(entry: LogEntry) -> tuple[Cell, ...]:
 
 
 def catch_up(
-    at: Home,
+    home: Home,
     out: Output,
     batch: Annotated[
         int | None,
@@ -84,16 +84,16 @@ def catch_up(
     Notifications about changes in the results of rules are written in the same transaction. Large batches are faster;
     a resource that enters and leaves within one batch causes no notification.
     """
-    with at.open_provider() as provider:
-        before = provider.position
+    with home.open_provider() as provider:
+        position_before = provider.position
         batches = len(provider.catch_up(batch))
-        applied, position = provider.position - before, provider.position
+        applied, position = provider.position - position_before, provider.position
     record = {"position": position, "applied": applied, "batches": batches}
     out.print_record(record, f"{plural(applied, 'entry')} applied", (f"position {position}", "dim"))
 
 
 def trim(
-    at: Home,
+    home: Home,
     out: Output,
     keep: Annotated[
         int,
@@ -107,26 +107,26 @@ def trim(
 
     A follower that needs deleted entries starts with a snapshot.
     """
-    with at.open_provider() as provider:
+    with home.open_provider() as provider:
         count = provider.log.trim(provider.log.head() - keep)
         first = provider.log.first()
     cells = f"{plural(count, 'entry')} deleted", (f"the log begins at {first}", "dim")
     out.print_record({"trimmed": count, "first": first}, *cells)
 
 
-def snapshot(at: Home) -> None:
+def snapshot(home: Home) -> None:
     """Write a snapshot of all metadata to standard output: one line for the schema, then one per document.
 
     Example:
       tidings provider snapshot > metadata.jsonl
     """
-    with at.open_provider() as provider:
+    with home.open_provider() as provider:
         for line in provider.snapshot():
             sys.stdout.write(json.dumps(line) + "\n")
 
 
 def restore(
-    at: Home,
+    home: Home,
     out: Output,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The output of `tidings provider snapshot`.")],
 ) -> None:
@@ -137,7 +137,7 @@ def restore(
 
     The provider must be empty or behind the snapshot. Its rules stay, and changes of their results are notified.
     """
-    with at.open_provider() as provider:
+    with home.open_provider() as provider:
         position = provider.restore(_read_snapshot(file))
         documents = len(provider.documents())
     record = {"position": position, "documents": documents}
@@ -187,7 +187,7 @@ LogOption = Annotated[
 
 
 def follow(
-    at: Home,
+    home: Home,
     out: Output,
     url: Annotated[
         str | None,
@@ -209,7 +209,7 @@ def follow(
     """
     from tidings.service.workers import create_follow_worker
 
-    with at.open() as tidings:
+    with home.open() as tidings:
         if once:
             _catch_up_with_leader(tidings.store, url, metadata_log, out)
             return
@@ -243,10 +243,10 @@ def _catch_up_with_leader(store: Store, url: str | None, shared: str | None, out
     if log is None:
         raise _no_leader_error()
     with closing(log):
-        before = provider.position
+        position_before = provider.position
         LogFollower(store, provider, log).catch_up()
-    position, applied = provider.position, plural(provider.position - before, "entry")
-    record = {"position": position, "before": before}
+    position, applied = provider.position, plural(provider.position - position_before, "entry")
+    record = {"position": position, "before": position_before}
     out.print_record(record, ("position", "bold"), f"{position:,}: {applied} applied")
 
 
@@ -254,26 +254,26 @@ def _no_leader_error() -> InputError:
     return InputError("this provider does not follow another one yet", hint="tidings provider follow URL")
 
 
-def lead(at: Home, out: Output) -> None:
+def lead(home: Home, out: Output) -> None:
     """Stop following: from now on this provider keeps its own log and accepts registrations.
 
     Example:
       tidings provider lead
 
-    Use it when the leader is gone for good. Choose the provider with the highest position
+    Use it when the leader is lost for good. Choose the provider with the highest position
     (`tidings provider status URL...`); the others then follow it (`tidings provider follow URL`).
     """
-    with at.open() as tidings:
-        before = tidings.store.replication.leader()
+    with home.open() as tidings:
+        leader = tidings.store.replication.leader()
         tidings.store.replication.follow(None)
         position = tidings.store.metadata.position()
-    change = f"does not follow {before} any more" if before else "did not follow another provider"
-    record = {"followed": before, "position": position}
+    change = f"does not follow {leader} any more" if leader else "did not follow another provider"
+    record = {"followed": leader, "position": position}
     out.print_record(record, ("position", "bold"), f"{position:,}: {change}")
 
 
 def status(
-    at: Home,
+    home: Home,
     out: Output,
     urls: Annotated[
         list[str] | None,
@@ -287,16 +287,16 @@ def status(
       tidings provider status http://one.example.org:8080 http://two.example.org:8080
     """
     if not urls:
-        with at.open() as tidings:
+        with home.open() as tidings:
             providers = [asdict(tidings.store.replication.status()) | {"url": None, "problem": None}]
     else:
         providers = [_fetch_status(url) for url in urls]
-    head = max((each["head"] for each in providers if "head" in each), default=0)
-    for each in providers:
-        if "position" in each:
-            each["lag"] = max(head - each["position"], each.get("lag", 0))
+    head = max((provider["head"] for provider in providers if "head" in provider), default=0)
+    for provider in providers:
+        if "position" in provider:
+            provider["lag"] = max(head - provider["position"], provider.get("lag", 0))
     _print_status(providers, out)
-    exit_if_rejects(sum("position" not in each for each in providers))
+    exit_if_rejects(sum("position" not in provider for provider in providers))
 
 
 def _fetch_status(url: str) -> dict[str, Any]:
@@ -315,13 +315,13 @@ _COLUMNS = ("provider", "position", "lag", "documents", "resources", "rules")
 
 def _print_status(providers: list[dict[str, Any]], out: Output) -> None:
     if out.as_json:
-        for each in providers:
-            output.print_json(each)
+        for provider in providers:
+            output.print_json(provider)
         return
     output.print_table(("at", *_COLUMNS, "follows"), map(_list_status_cells, providers))
-    for each in providers:
-        if each["problem"]:
-            output.print_refusal(each["url"] or "here", each["problem"])
+    for provider in providers:
+        if provider["problem"]:
+            output.print_refusal(provider["url"] or "here", provider["problem"])
 
 
 def _list_status_cells(provider: dict[str, Any]) -> tuple[str, ...]:
@@ -330,4 +330,4 @@ def _list_status_cells(provider: dict[str, Any]) -> tuple[str, ...]:
         return (place, "no answer", *("" for _ in _COLUMNS))
     values = (provider[name] for name in _COLUMNS)
     cells = (f"{value:,}" if isinstance(value, int) else str(value) for value in values)
-    return (place, *cells, provider["leader"] or "nobody")
+    return (place, *cells, provider["leader"] or "none")

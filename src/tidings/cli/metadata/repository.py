@@ -108,7 +108,7 @@ app = typer.Typer(invoke_without_command=True)
 
 def repository(
     context: typer.Context,
-    at: RepositoryHome,
+    home: RepositoryHome,
     out: Output,
     provider: Annotated[
         list[str] | None,
@@ -149,14 +149,14 @@ def repository(
       tidings repository --provider http://one:8080 --provider http://two:8080 --rules rules.txt --port 8090
       tidings repository status
 
-    A file of rules defines what is stored: `large: search CycleProvider c register c where
+    A file of rules defines the stored resources: `large: search CycleProvider c register c where
     c.serverInformation.memory > 64`. The registered resources are stored with all resources that they refer to
     strongly. They change when the provider's metadata changes, and are deleted when no rule needs them any more.
     `tidings query` is answered from here alone.
 
     While its provider is away, the repository keeps its contents, retries, and catches up later; with several
-    providers it switches to the next one. If you start it again with another file, only what the old rules alone
-    needed is deleted.
+    providers it switches to the next one. If you start it again with another file, only resources that
+    no new rule needs are deleted.
     """
     if context.invoked_subcommand is not None:
         _refuse_options_before(context)
@@ -169,17 +169,17 @@ def repository(
         raise InputError(f"{missing} is missing", hint=f"{missing} {hint}")
     from tidings.metadata.rules.rule_files import parse_rule_file
 
-    wanted = parse_rule_file(rules)
-    with at.create() as opened, RepositoryReporter(out) as reporter:
-        reporter.print_start(opened.store.repository.name(name), len(wanted.texts))
-        _keep_current(opened, provider, wanted, reporter, batch, once, port)
+    rule_file = parse_rule_file(rules)
+    with home.create() as opened, RepositoryReporter(out) as reporter:
+        reporter.print_start(opened.store.repository.name(name), len(rule_file.texts))
+        _keep_current(opened, provider, rule_file, reporter, batch, once, port)
 
 
 def _refuse_options_before(context: typer.Context) -> None:
     command = context.invoked_subcommand
     for option in find_typed_options(context):
-        what = f"--{option.replace('_', '-')} is before {command}"
-        raise InputError(what, hint=f"options follow the command: tidings repository {command} ...")
+        message = f"--{option.replace('_', '-')} is before {command}"
+        raise InputError(message, hint=f"options follow the command: tidings repository {command} ...")
 
 
 def _keep_current(
@@ -199,7 +199,7 @@ def _keep_current(
     with ExitStack() as stack:
         links = [stack.enter_context(HttpLink(url, name)) for url in providers]
         if once:
-            Synchronizer(opened.store, links, rules, reporter, batch).once()
+            Synchronizer(opened.store, links, rules, reporter, batch).catch_up_once()
             return
         listener = stack.enter_context(_serve_queries(opened, port, reporter))
         _follow(Synchronizer(opened.store, links, rules, listener, batch))
@@ -230,7 +230,7 @@ def _serve_queries(
     following = FollowState()
 
     def hear(news: SyncEvent) -> None:
-        following.hear(news)
+        following.record(news)
         reporter(news)
 
     with listen("127.0.0.1", port) as listening, ThreadPoolExecutor(1) as thread:

@@ -1,4 +1,4 @@
-"""`repository status`, `list`, `show`, `register`, `remove` and `leave`: what a repository stores, and why."""
+"""`repository status`, `list`, `show`, `register`, `remove` and `leave`: contents of a repository and their origin."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from tidings.metadata.sql.repository.repository_store import ResourceOrigin
 
 
-def status(at: RepositoryHome, out: Output) -> None:
+def status(home: RepositoryHome, out: Output) -> None:
     """Print the position of the repository, its size, and how many resources each rule registers.
 
     Example:
       tidings repository status
     """
-    with at.open() as opened:
+    with home.open() as opened:
         current, local = opened.status(), opened.local_documents()
     if out.as_json:
         output.print_json({**asdict(current), "documents": [asdict(document) for document in local]})
@@ -45,7 +45,7 @@ def status(at: RepositoryHome, out: Output) -> None:
 
 
 def list_resources(
-    at: RepositoryHome,
+    home: RepositoryHome,
     out: Output,
     cls: Annotated[str | None, typer.Argument(metavar="CLASS", help="Only resources of this class.")] = None,
 ) -> None:
@@ -55,12 +55,12 @@ def list_resources(
       tidings repository list
       tidings repository list ServerInformation
     """
-    with at.open() as opened:
+    with home.open() as opened:
         schema = opened.cache.schema()
         if cls is not None and cls not in schema.classes:
             raise InputError("there is no such class", received=cls, accepted=", ".join(schema.classes))
         resources = opened.cache.resources() if cls is None else opened.cache.of_class(cls)
-        origins = opened.store.repository.why(schema, [each.uri for each in resources])
+        origins = opened.store.repository.explain_origins(schema, [each.uri for each in resources])
     for resource in resources:
         origin = origins[resource.uri]
         out.print_record(
@@ -72,7 +72,7 @@ def list_resources(
 
 
 def show(
-    at: RepositoryHome,
+    home: RepositoryHome,
     out: Output,
     uri: Annotated[str, typer.Argument(metavar="URI", help="A resource.")],
 ) -> None:
@@ -83,8 +83,12 @@ def show(
     """
     from tidings.metadata.queries.answers import restore_dates
 
-    with at.open() as opened:
-        origin, resource, schema = opened.why(uri), opened.cache.resource(uri), opened.cache.schema()
+    with home.open() as opened:
+        origin, resource, schema = (
+            opened.explain_origin(uri),
+            opened.cache.resource(uri),
+            opened.cache.schema(),
+        )
     assert resource is not None
     print_resource(restore_dates(resource, schema), out)
     if out.as_json:
@@ -95,7 +99,7 @@ def show(
 
 
 def register(
-    at: RepositoryHome,
+    home: RepositoryHome,
     out: Output,
     uri: DocumentUri,
     file: DocumentFile,
@@ -113,25 +117,25 @@ def register(
         hint = "add --local for this repository only, or use tidings provider register"
         raise InputError("shared documents are registered with a provider", hint=hint)
     body, media_type = read_graph_file(file)
-    with at.open() as opened:
+    with home.open() as opened:
         count = len(opened.register_local(uri, body, media_type).resources)
     record = {"uri": uri, "resources": count}
     out.print_record(record, (uri, "bold cyan"), f"{plural(count, 'resource')}, local")
 
 
-def remove(at: RepositoryHome, out: Output, uri: DocumentUri) -> None:
+def remove(home: RepositoryHome, out: Output, uri: DocumentUri) -> None:
     """Remove a local document with all its resources.
 
     Example:
       tidings repository remove http://example.org/mine.rdf
     """
-    with at.open() as opened:
+    with home.open() as opened:
         removed = opened.remove_local(uri)
     out.print_removal({"uri": uri}, removed, "removed", "there is no such local document")
 
 
 def leave(
-    at: RepositoryHome, provider: Annotated[str, typer.Argument(metavar="URL", help="The provider.")]
+    home: RepositoryHome, provider: Annotated[str, typer.Argument(metavar="URL", help="The provider.")]
 ) -> None:
     """Unregister this repository from a provider, with its rules there. The stored resources stay here.
 
@@ -142,7 +146,7 @@ def leave(
     """
     from tidings.metadata.repository.links import HttpLink
 
-    with at.open() as opened, HttpLink(provider, opened.store.repository.name()) as link:
+    with home.open() as opened, HttpLink(provider, opened.store.repository.name()) as link:
         link.forget()
     output.print_line((provider, "bold cyan"), "unregistered")
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RuleOptions:
-    """How notifications of new rules are delayed, and where the rules are evaluated first."""
+    """Delay of notifications of new rules, and the engine that evaluates the rules first."""
 
     within: DelayOption = None
     spark: Annotated[
@@ -58,12 +58,14 @@ class RuleOptions:
         check_master(self.master)
         return delay
 
-    def add_rules(self, at: Home, out: Output, texts: Mapping[str, str], owner: str) -> frozenset[RuleResult]:
+    def add_rules(
+        self, home: Home, out: Output, texts: Mapping[str, str], owner: str
+    ) -> frozenset[RuleResult]:
         """Add rules; return the resources that entered their results."""
         from tidings.metadata.provider.provider import Provider
 
         delay = self.check()
-        with at.open() as tidings, RuleEvaluator(tidings, self.spark, self.master) as evaluator:
+        with home.open() as tidings, RuleEvaluator(tidings, self.spark, self.master) as evaluator:
             subscriber = resolve_subscriber(tidings.store, owner, out)
             return Provider(tidings.store).add_rules(texts, subscriber, within=delay, evaluate=evaluator)
 
@@ -71,24 +73,26 @@ class RuleOptions:
 class RuleEvaluator(ExitStack):
     """Evaluator of new rules. Spark is started when it is needed, and stopped at the end."""
 
-    def __init__(self, tidings: Tidings, wanted: bool | None, master: str | None) -> None:
+    def __init__(self, tidings: Tidings, use_spark: bool | None, master: str | None) -> None:
         super().__init__()
-        self._tidings, self._wanted, self._master = tidings, wanted, master
+        self._tidings, self._use_spark, self._master = tidings, use_spark, master
         self._on_spark: Any = None
 
-    def __call__(self, known: SchemaContext, rules: Sequence[NamedRule]) -> TriggerResults | None:
+    def __call__(self, context: SchemaContext, rules: Sequence[NamedRule]) -> TriggerResults | None:
         from tidings.metadata.provider.rule_changes import SPARK_THRESHOLD, estimate_comparisons
 
         metadata = self._tidings.store.metadata
-        new = metadata.new_triggering_rules(known.schema, rules)
+        new = metadata.new_triggering_rules(context.schema, rules)
         count = metadata.count_resources()
         comparisons = estimate_comparisons(new.values(), count)
-        if self._wanted is False or not new or (self._wanted is None and comparisons < SPARK_THRESHOLD):
+        if self._use_spark is False or not new or (self._use_spark is None and comparisons < SPARK_THRESHOLD):
             return None
-        why = f"{plural(len(new), 'new triggering rule')} over {plural(count, 'resource')}"
-        more = "" if self._wanted else f", {comparisons:,} comparisons; --no-spark leaves it to the store"
-        output.print_note(f"on Spark: {why}{more}")
-        results: TriggerResults = self._start()(known, rules)
+        work = f"{plural(len(new), 'new triggering rule')} over {plural(count, 'resource')}"
+        comparison_note = (
+            "" if self._use_spark else f", {comparisons:,} comparisons; --no-spark leaves it to the store"
+        )
+        output.print_note(f"on Spark: {work}{comparison_note}")
+        results: TriggerResults = self._start()(context, rules)
         return results
 
     def _start(self) -> Any:
@@ -107,7 +111,7 @@ RuleName = Annotated[str, typer.Argument(metavar="NAME", help="The name of the r
 
 def rule(
     options: RuleOptions,
-    at: Home,
+    home: Home,
     out: Output,
     name: RuleName,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="`search ... register ... where ...`")],
@@ -122,7 +126,7 @@ def rule(
     The subscriber is notified when a resource enters the results, changes in them or leaves them:
     `tidings notifications --as ana`.
     """
-    entered = options.add_rules(at, out, {name: text}, subscriber)
+    entered = options.add_rules(home, out, {name: text}, subscriber)
     print_result_changes("entered", entered, out)
     if not out.as_json:
         output.print_line((name, "bold cyan"), plural(len(entered), "resource"))
@@ -137,7 +141,7 @@ RULES: View[StoredRule] = View(
 
 def rules(
     options: RuleOptions,
-    at: Home,
+    home: Home,
     out: Output,
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="Rules to add: `NAME: search ...`")
@@ -156,41 +160,41 @@ def rules(
         if subscriber is not None or options != RuleOptions():
             hint = "without a file, the rules are listed"
             raise InputError("the rules to add are missing", accepted="a FILE", hint=hint)
-        with at.open_provider() as provider:
+        with home.open_provider() as provider:
             out.print_records(provider.rules(), RULES)
         return
     if subscriber is None:
         raise InputError("the owner of the rules is missing", accepted="--as NAME")
     options.check()
-    texts = _read_rule_file(file, at)
-    entered = options.add_rules(at, out, texts, subscriber)
+    texts = _read_rule_file(file, home)
+    entered = options.add_rules(home, out, texts, subscriber)
     print_result_changes("entered", entered, out)
     if not out.as_json:
         output.print_line(f"{plural(len(texts), 'rule')}, {len(entered):,} entered")
 
 
-def _read_rule_file(file: Path, at: Home) -> dict[str, str]:
+def _read_rule_file(file: Path, home: Home) -> dict[str, str]:
     """Read the rules of a file; errors name their place in the file."""
     from tidings.metadata.rules.rule_files import parse_rule_file
 
     rules = parse_rule_file(file)
-    with at.open_provider() as provider:
+    with home.open_provider() as provider:
         rules.check(provider.schema)
     return rules.texts
 
 
-def remove_rule(at: Home, out: Output, name: RuleName) -> None:
+def remove_rule(home: Home, out: Output, name: RuleName) -> None:
     """Remove a rule.
 
     Example:
       tidings provider remove-rule large
     """
-    with at.open_provider() as provider:
+    with home.open_provider() as provider:
         removed = provider.remove_rules([name])
     out.print_removal({"name": name}, bool(removed), "removed", "there is no such rule")
 
 
-def results(at: Home, out: Output, name: RuleName) -> None:
+def results(home: Home, out: Output, name: RuleName) -> None:
     """Print the resources that are the present results of a rule.
 
     Example:
@@ -198,7 +202,7 @@ def results(at: Home, out: Output, name: RuleName) -> None:
     """
     from tidings.metadata.queries.answers import restore_dates
 
-    with at.open_provider() as provider:
+    with home.open_provider() as provider:
         resources = [restore_dates(each, provider.schema) for each in provider.results(name)]
     for resource in resources:
         print_resource(resource, out)
@@ -235,16 +239,14 @@ def print_resource(resource: Resource, out: Output) -> None:
 
 
 def graph(
-    at: Home,
+    home: Home,
     rules: Annotated[
         list[str] | None,
-        typer.Option(
-            "--rule", metavar="NAME", help="Only this rule and what it depends on; may be repeated."
-        ),
+        typer.Option("--rule", metavar="NAME", help="Only this rule and its dependencies; may be repeated."),
     ] = None,
     out: PictureOption = None,
 ) -> None:
-    """Draw the decomposition of rules into atomic rules, and what they share, with result counts: an SVG.
+    """Draw the decomposition of rules into shared atomic rules, with result counts, as an SVG.
 
     Examples:
       tidings rules graph --out rules.svg
@@ -256,7 +258,7 @@ def graph(
     from tidings.metadata.filter.rule_picture import build_rule_picture
 
     check_picture_format(out)
-    with at.open() as tidings:
+    with home.open() as tidings:
         picture = build_rule_picture(tidings.store, rules or ())
     write_picture(picture, out)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def notify(
-    at: Home,
+    home: Home,
     out: Output,
     model: Annotated[
         str | None,
@@ -85,7 +85,7 @@ def notify(
     """
     from tidings.service.outbox_worker import OutboxOptions
 
-    with at.open() as tidings:
+    with home.open() as tidings:
         sources = _choose_sources(tidings, model, database, source)
         options = OutboxOptions(batch, notify_author, publish)
         if follow:
@@ -173,15 +173,15 @@ def _follow_outboxes(
 
 
 MAX_SHOWN = 5
-"""How many rejects are printed."""
+"""Maximum number of printed rejects."""
 
 BATCH_SIZE = 1_000
-"""How many changes are written in one transaction."""
+"""Number of changes that are written in one transaction."""
 
 
 def changes(
     limits: PropagationLimits,
-    at: Home,
+    home: Home,
     out: Output,
     model: ModelReference,
     log: Annotated[
@@ -211,7 +211,7 @@ def changes(
 
     Examples:
       tidings model changes university.puml --from cdc/ --base attends=attends.parquet
-      tidings model changes university.puml --from cdc/ --out told.parquet
+      tidings model changes university.puml --from cdc/ --out notified.parquet
       tidings model changes university.puml --from cdc/ --notify
 
     Without `--out` and `--notify` the notifications are printed. The exit code is 3 if some entries of the log could
@@ -225,7 +225,7 @@ def changes(
             results = _derive(session, mapped, log, tables, limits.build())
         name = source or Path(log).stem
         if to_store:
-            _write_notifications(results, name, at, out)
+            _write_notifications(results, name, home, out)
         else:
             _write_results(results, name, folder, out)
         rejects = _print_rejects(results)
@@ -295,10 +295,10 @@ def _print_counts(results: ChangeResults, count: int, out: Output) -> None:
     out.print_record({"changes": changes, "notifications": count}, line)
 
 
-def _write_notifications(results: ChangeResults, source: str, at: Home, out: Output) -> None:
+def _write_notifications(results: ChangeResults, source: str, home: Home, out: Output) -> None:
     """Write notifications in batches. Those that exist are skipped, so an interrupted run can be repeated."""
     labelled, new = results.labelled_changes(), 0
-    with at.open() as tidings:
+    with home.open() as tidings:
         while batch := list(islice(labelled, BATCH_SIZE)):
             labels = {key: label for _, named in batch for key, label in named.items()}
             new += tidings.notify_of_changes(

@@ -43,7 +43,7 @@ ModelArgument = Annotated[
 
 @dataclass(frozen=True)
 class PropagationLimits:
-    """How far a change is followed, and how many subscribers it concerns at most."""
+    """Limits for following a change: steps and subscribers."""
 
     max_steps: Annotated[
         int | None,
@@ -272,7 +272,7 @@ def _install(database: ObjectDatabase, mapped: MappedModel, limits: Limits, out:
 
 
 def _describe_installation(differences: Sequence[SchemaDifference]) -> str:
-    """Describe what was done, by names: a trigger of PostgreSQL and its function have one name."""
+    """Describe the changes, by names: a trigger of PostgreSQL and its function have one name."""
     from tidings.objects.outbox.installation import InstallationState
     from tidings.objects.triggers.dialect import SchemaObjectKind
 

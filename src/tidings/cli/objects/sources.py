@@ -23,7 +23,7 @@ SourceName = Annotated[str, typer.Argument(metavar="NAME", help="The name of the
 
 
 def add(
-    at: Home,
+    home: Home,
     out: Output,
     name: SourceName,
     model: Annotated[
@@ -45,14 +45,14 @@ def add(
     from tidings.objects.model.summary import summarize_model
     from tidings.objects.sources import SourceRegistry
 
-    with at.open() as tidings:
+    with home.open() as tidings:
         sources = SourceRegistry(tidings.store)
         mapped = sources.add(name, model, database).mapped
         source = sources.select(name)
     out.print_record(to_record(source), (name, "bold cyan"), summarize_model(mapped.model))
 
 
-def list_sources(at: Home, out: Output) -> None:
+def list_sources(home: Home, out: Output) -> None:
     """List the databases that were added.
 
     Example:
@@ -60,13 +60,13 @@ def list_sources(at: Home, out: Output) -> None:
     """
     from tidings.objects.sources import ADD_COMMAND, SourceRegistry
 
-    with at.open() as tidings:
+    with home.open() as tidings:
         sources = SourceRegistry(tidings.store).list_sources()
     columns = (("name", "name"), ("model", "model"), ("database", "database"))
     out.print_records(sources, View(f"no databases with objects: {ADD_COMMAND}", columns))
 
 
-def remove(at: Home, out: Output, name: SourceName) -> None:
+def remove(home: Home, out: Output, name: SourceName) -> None:
     """Remove a database from the list. Its watches and triggers stay, and so do notifications.
 
     Example:
@@ -74,7 +74,7 @@ def remove(at: Home, out: Output, name: SourceName) -> None:
     """
     from tidings.objects.sources import SourceRegistry
 
-    with at.open() as tidings:
+    with home.open() as tidings:
         removed = SourceRegistry(tidings.store).remove(name)
     out.print_removal({"name": name}, removed, "removed", "there is no such database")
 
@@ -109,15 +109,15 @@ class SourceChoice:
     ] = None
 
     @contextmanager
-    def open_watches(self, at: Home) -> Iterator[WatchRegistry]:
+    def open_watches(self, home: Home) -> Iterator[WatchRegistry]:
         """Open the watches of the chosen database."""
         from tidings.objects.sources import open_source
         from tidings.objects.watches import WatchRegistry
 
-        with open_source(self._choose(at)) as opened:
+        with open_source(self._choose(home)) as opened:
             yield WatchRegistry(opened)
 
-    def _choose(self, at: Home) -> ObjectSource:
+    def _choose(self, home: Home) -> ObjectSource:
         from tidings.objects.sources import SourceRegistry, build_unregistered_source
 
         if self.model is not None and self.database is not None and self.source is None:
@@ -125,7 +125,7 @@ class SourceChoice:
         if self.model is not None or self.database is not None:
             accepted = "--source NAME, or --model MODEL with --database URL"
             raise InputError("the database is not clear", accepted=accepted)
-        with at.open() as tidings:
+        with home.open() as tidings:
             return SourceRegistry(tidings.store).select(self.source)
 
 
@@ -138,7 +138,7 @@ WatchedObjects = Annotated[
 
 
 def watch(
-    choice: SourceChoice, at: Home, out: Output, what: WatchedObjects, subscriber: WatcherOption
+    choice: SourceChoice, home: Home, out: Output, watched: WatchedObjects, subscriber: WatcherOption
 ) -> None:
     """Watch an object, or all objects of a class and its subclasses, for a subscriber.
 
@@ -149,16 +149,16 @@ def watch(
 
     Watches are stored in the database of the objects, for its triggers: they take effect with the next change.
     """
-    with choice.open_watches(at) as registry:
-        for each in what:
-            description, is_new = registry.add(subscriber, each)
+    with choice.open_watches(home) as registry:
+        for target in watched:
+            description, is_new = registry.add(subscriber, target)
             already = () if is_new else ("already",)
             record = {**description.record(), "new": is_new}
             out.print_record(record, *_list_cells(description, "watches"), *already)
 
 
 def unwatch(
-    choice: SourceChoice, at: Home, out: Output, what: WatchedObjects, subscriber: WatcherOption
+    choice: SourceChoice, home: Home, out: Output, watched: WatchedObjects, subscriber: WatcherOption
 ) -> None:
     """Remove watches. Notifications that follow from the model are not affected.
 
@@ -166,9 +166,9 @@ def unwatch(
       tidings unwatch --as Student:1 Course:ProgrammingBasics
     """
     missing = 0
-    with choice.open_watches(at) as registry:
-        for each in what:
-            description, was_there = registry.remove(subscriber, each)
+    with choice.open_watches(home) as registry:
+        for target in watched:
+            description, was_there = registry.remove(subscriber, target)
             missing += not was_there
             if out.as_json:
                 output.print_json({**description.record(), "removed": was_there})
@@ -205,7 +205,7 @@ WATCHES: View[WatchDescription] = View(
 
 def watches(
     choice: SourceChoice,
-    at: Home,
+    home: Home,
     out: Output,
     subscriber: Annotated[
         str | None, typer.Option("--as", metavar="CLASS:KEY", help="Only those of this subscriber.")
@@ -216,6 +216,6 @@ def watches(
     Example:
       tidings watches --as Student:1
     """
-    with choice.open_watches(at) as registry:
+    with choice.open_watches(home) as registry:
         descriptions = registry.list_watches(subscriber)
     out.print_records(descriptions, WATCHES)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def make(
-    at: Home,
+    home: Home,
     out: Output,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the token.")],
     scope: Annotated[
@@ -52,7 +52,7 @@ def make(
     """
     from tidings.service.authorization import Access
 
-    with at.open() as tidings:
+    with home.open() as tidings:
         owner = subscriber and resolve_subscriber(tidings.store, subscriber, out)
         created = Access(tidings.store).make(name, scope or ["subscribe"], owner, expires_in)
     record = _to_record(created.token) | {"token": created.secret}
@@ -91,7 +91,7 @@ TOKENS: View[Token] = View(
 )
 
 
-def list_tokens(at: Home, out: Output) -> None:
+def list_tokens(home: Home, out: Output) -> None:
     """List tokens with their scopes and validity; never the secrets.
 
     Example:
@@ -99,13 +99,13 @@ def list_tokens(at: Home, out: Output) -> None:
     """
     from tidings.service.authorization import Access
 
-    with at.open() as tidings:
+    with home.open() as tidings:
         tokens = Access(tidings.store).list()
     out.print_records(tokens, TOKENS)
 
 
 def revoke_token(
-    at: Home, out: Output, id: Annotated[str, typer.Argument(metavar="ID", help="The id of the token.")]
+    home: Home, out: Output, id: Annotated[str, typer.Argument(metavar="ID", help="The id of the token.")]
 ) -> None:
     """Revoke a token: it is invalid from now on.
 
@@ -114,13 +114,13 @@ def revoke_token(
     """
     from tidings.service.authorization import Access
 
-    with at.open() as tidings:
+    with home.open() as tidings:
         revoked = Access(tidings.store).revoke(id)
     out.print_removal({"id": id}, revoked, "revoked", "there is no such token, or it was revoked before")
 
 
 token_app = make_group(
-    "Tokens: who may use `tidings serve` over HTTP, and for what.",
+    "Tokens: access to `tidings serve` over HTTP, by scope.",
     {"make": make, "list": list_tokens, "revoke": revoke_token},
 )
 
@@ -131,14 +131,14 @@ token_app = make_group(
 Label = Annotated[str, typer.Argument(metavar="LABEL", help="The label of the publications.")]
 
 
-def grant(at: Home, out: Output, label: Label, subscriber: SubscriberOption) -> None:
+def grant(home: Home, out: Output, label: Label, subscriber: SubscriberOption) -> None:
     """Let a subscriber see publications with a label, from now on.
 
     Examples:
       tidings audience grant board --as ana
       tidings publish merger.json --audience board
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         subscriber = resolve_subscriber(tidings.store, subscriber, out)
         new = tidings.store.audiences.grant(subscriber, label)
     message = f"{subscriber} may see it" if new else f"{subscriber} may see it already"
@@ -146,13 +146,13 @@ def grant(at: Home, out: Output, label: Label, subscriber: SubscriberOption) -> 
     out.print_record(record, (label, "bold cyan"), message)
 
 
-def revoke_grant(at: Home, out: Output, label: Label, subscriber: SubscriberOption) -> None:
+def revoke_grant(home: Home, out: Output, label: Label, subscriber: SubscriberOption) -> None:
     """Revoke a label from a subscriber. The contents of earlier notifications are withheld as well.
 
     Example:
       tidings audience revoke board --as ana
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         subscriber = find_subscriber(tidings.store, subscriber, out)
         revoked = tidings.store.audiences.revoke(subscriber, label)
     done, missing = f"{subscriber} may not see it any more", f"{subscriber} was not granted it"
@@ -165,13 +165,13 @@ GRANTS: View[Grant] = View(
 )
 
 
-def list_grants(at: Home, out: Output, subscriber: SubscriberFilter = None) -> None:
+def list_grants(home: Home, out: Output, subscriber: SubscriberFilter = None) -> None:
     """List who may see which labels.
 
     Example:
       tidings audience list
     """
-    with at.open() as tidings:
+    with home.open() as tidings:
         subscriber = subscriber and find_subscriber(tidings.store, subscriber, out)
         grants = tidings.store.audiences.list(subscriber)
     out.print_records(grants, GRANTS)

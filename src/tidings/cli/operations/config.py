@@ -65,7 +65,7 @@ SETTINGS: View[Setting] = View(
 """The value is the last column because lists of values are long."""
 
 
-def show(context: typer.Context, at: Home, out: Output, config: ConfigOption = None) -> None:
+def show(context: typer.Context, home: Home, out: Output, config: ConfigOption = None) -> None:
     """Print the settings as `tidings serve` would use them, with their origins. Secrets are not shown.
 
     Examples:
@@ -82,7 +82,7 @@ def show(context: typer.Context, at: Home, out: Output, config: ConfigOption = N
     out.print_records(settings, SETTINGS)
 
 
-def check(context: typer.Context, at: Home, out: Output, config: ConfigOption = None) -> None:
+def check(context: typer.Context, home: Home, out: Output, config: ConfigOption = None) -> None:
     """Check the settings, and print all errors: unknown names and invalid values.
 
     Example:

@@ -1,4 +1,4 @@
-"""`doctor`: checks of this machine, and how to fix what they find."""
+"""`doctor`: checks of this machine, with a fix for each problem."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CheckTarget:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check, and what to do if it failed."""
+    """The result of one check, and the remedy if it failed."""
 
     check: str
     ok: bool
@@ -38,7 +38,7 @@ class Finding:
 
 
 def doctor(
-    at: Home,
+    home: Home,
     out: Output,
     only: Annotated[
         str | None, typer.Option(metavar="CHECK", help="Only this check, for example kernels.")
@@ -60,7 +60,7 @@ def doctor(
         if only not in (None, name):
             continue
         with output.show_spinner(f"{name} ..."):
-            finding = run_check(name, check, CheckTarget(at, master))
+            finding = run_check(name, check, CheckTarget(home, master))
         failed = failed or not finding.ok
         mark = ("ok   ", "green") if finding.ok else ("wrong", "bold red")
         out.print_record(asdict(finding), mark, (f"{finding.check:<8}", "bold"), finding.found)
@@ -119,7 +119,7 @@ def _pass_through(batches: Iterable[object]) -> Iterator[object]:
 
 
 def check_kernels(_: CheckTarget) -> str:
-    """Compile what is otherwise compiled on first use, store it on disk, and try it."""
+    """Compile the code that is otherwise compiled on first use, store it on disk, and try it."""
     from tidings.service.precompilation import precompile
 
     if (matches := precompile()) == 0:
@@ -140,7 +140,7 @@ def check_home(target: CheckTarget) -> str:
 
 
 def _check_writable(folder: Path) -> None:
-    """Create and delete something there: permissions do not tell that /proc accepts no files."""
+    """Create and delete something there: permissions do not show that /proc accepts no files."""
     try:
         with TemporaryDirectory(prefix=".tidings-doctor-", dir=folder):
             pass

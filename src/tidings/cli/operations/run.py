@@ -34,7 +34,7 @@ MAX_METADATA_BATCH = 100_000
 
 
 def run(
-    at: Home,
+    home: Home,
     out: Output,
     tables: TableOptions,
     spark: SparkOptions,
@@ -83,7 +83,7 @@ def run(
             help="How many entries of the metadata log are applied in one transaction.",
         ),
     ] = 1_000,
-    once: Annotated[bool, typer.Option("--once", help="Process what is there now, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Process the existing input, then exit.")] = False,
 ) -> None:
     """Run the stream until Ctrl-C: read publications, match them, write notifications.
 
@@ -114,10 +114,10 @@ def run(
                 "a stream has one source", received="--source and --folder", accepted="one of them"
             )
         request = SourceRequest(source, sink, id or "id", segments, once)
-        run_source(at, out, tables, request, spark)
+        run_source(home, out, tables, request, spark)
         return
     refuse_options_of_source(tables, sink, segments)
-    limits = load_settings({} if at.home == DEFAULT_HOME else {"home": at.home}).settings.stream
+    limits = load_settings({} if home.home == DEFAULT_HOME else {"home": home.home}).settings.stream
     if id is not None and folder is None:
         raise InputError(
             "--id is for events in a folder: those of the journal have their ids",
@@ -126,18 +126,18 @@ def run(
     if folder is not None:
         _check_folder(folder)
     spark.check()
-    with at.open() as tidings:
+    with home.open() as tidings:
         tidings.schema()  # refuse a store that cannot be used before Spark is started
     with StreamReporter(out.as_json) as reporter:
         reporter.show("starting Spark ...")
         with (
-            spark.open(log=at.home / "spark.log") as session,
+            spark.open(log=home.home / "spark.log") as session,
             stop_on_signals() as stop,
             ignore_errors_after_stop(stop, reporter),
         ):
             reporter.last = runner.run_stream(
                 session,
-                at.home,
+                home.home,
                 tidings.store_url,
                 folder=folder,
                 id_field=id or "id",
@@ -162,9 +162,9 @@ def _check_folder(folder: str) -> None:
 
     kind = Location.of(folder).info().type.name
     if kind != "Directory":
-        what = "there is no such folder" if kind == "NotFound" else "this is not a folder"
+        message = "there is no such folder" if kind == "NotFound" else "this is not a folder"
         hint = f"create it first: mkdir -p {folder}"
-        raise InputError(what, where="--folder", received=f"'{folder}'", hint=hint)
+        raise InputError(message, where="--folder", received=f"'{folder}'", hint=hint)
 
 
 @contextmanager
@@ -202,16 +202,16 @@ class StreamReporter:
         if self.status:
             self.status.stop()
 
-    def show(self, what: str) -> None:
+    def show(self, text: str) -> None:
         if self.status:
-            self.status.update(what)
+            self.status.update(text)
             self.status.start()
 
     def __call__(self, news: StreamEvent) -> None:
         if isinstance(news, StreamRepair):
             output.print_note(f"repaired the checkpoint: {news.what}")
         elif isinstance(news, StreamStart):
-            self._started(news)
+            self._print_start(news)
         elif isinstance(news, Activity):
             self._activity(news)
         elif isinstance(news, DeferredRelease):
@@ -235,7 +235,7 @@ class StreamReporter:
         elif count:
             output.print_line(words)
 
-    def _started(self, news: StreamStart) -> None:
+    def _print_start(self, news: StreamStart) -> None:
         if not self.as_json:
             self.hide()
             output.print_line(("stream", "bold"), f"reading the {news.source}; Ctrl-C stops it", stderr=True)
@@ -284,7 +284,7 @@ def describe_table_progress(now: TableProgress) -> str:
 
 
 def describe_table_end(done: TableProgress, *, has_sink: bool) -> str:
-    listed = "; tidings rejects lists what was rejected" if done.total_rejects else ""
+    listed = "; tidings rejects lists them" if done.total_rejects else ""
     return _describe_table_counts(done, has_sink) + listed
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest:
-    """What is read, and where it is written, as it was typed."""
+    """Source and sink of a stream, as typed."""
 
     source: str
     sink: str | None
@@ -31,20 +31,20 @@ class SourceRequest:
 
 
 def run_source(
-    at: Home, out: Output, tables: TableOptions, request: SourceRequest, spark: SparkOptions
+    home: Home, out: Output, tables: TableOptions, request: SourceRequest, spark: SparkOptions
 ) -> None:
     """Run the stream from a source to a sink, or into the journal."""
     from tidings.spark.stream.table_stream import table_runner
 
     spark.check()
-    with at.open() as tidings:
+    with home.open() as tidings:
         tidings.schema()  # refuse a store that cannot be used before Spark is started
-    stream = _build_table_stream(at.home, tidings.store_url, tables, request)
+    stream = _build_table_stream(home.home, tidings.store_url, tables, request)
     stream.check()
     with StreamReporter(out.as_json) as reporter:
         reporter.show("starting Spark ...")
         with (
-            spark.open(log=at.home / "spark.log") as session,
+            spark.open(log=home.home / "spark.log") as session,
             stop_on_signals() as stop,
             ignore_errors_after_stop(stop, reporter),
         ):
@@ -84,9 +84,9 @@ def _build_table_stream(
 
 def refuse_options_of_source(tables: TableOptions, sink: str | None, segments: str | None) -> None:
     """Refuse options that need a source where there is none."""
-    given = (sink and "--sink") or (segments and "--segments") or tables.find_given()
-    if given:
+    option = (sink and "--sink") or (segments and "--segments") or tables.find_given()
+    if option:
         raise InputError(
-            f"{given} needs a source: the journal has publications with ids, and the store is its sink",
+            f"{option} needs a source: the journal has publications with ids, and the store is its sink",
             hint="name the source with --source",
         )

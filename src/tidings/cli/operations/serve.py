@@ -73,18 +73,18 @@ def serve(
     store: StoreOption = None,
 ) -> None:
     """Start the service: the console and the API over HTTP, the stream, delivery. Until Ctrl-C, or a second one, which
-    does not wait for what is under way.
+    does not wait for work in progress.
 
     The first start of a home writes a token for the administrator to [cyan]administrator.token[/] in it. Requests are
-    answered while Spark still starts. For a larger installation the parts run as processes of their own, over one
+    answered while Spark still starts. For a larger installation the parts run as separate processes, over one
     PostgreSQL: [cyan]--only api[/], [cyan]--only delivery[/], [cyan]--only stream --master spark://...[/].
-    Whatever runs answers [cyan]/healthz[/] and [cyan]/readyz[/]. All options, and more, can stand in
+    Each part answers [cyan]/healthz[/] and [cyan]/readyz[/]. All options, and more, can be set in
     [cyan]tidings.toml[/] in the home folder, or in the environment: [cyan]tidings config show[/].
 
-    Feeds of subscriptions are there for feed readers ([cyan]tidings feeds[/]), behind a proxy below
-    [cyan]--public-url[/]; feeds that [cyan]tidings feed add[/] has added are read; whoever watches objects of the
-    databases that [cyan]tidings objects add[/] has added is told. Metadata is below [cyan]/metadata[/]; with
-    [cyan]--follow[/] it is that of another provider.
+    The service publishes feeds of subscriptions for feed readers ([cyan]tidings feeds[/]), behind a proxy below
+    [cyan]--public-url[/]. It polls the feeds of [cyan]tidings feed add[/], and notifies subscribers of object changes
+    in the databases of [cyan]tidings objects add[/]. Metadata is below [cyan]/metadata[/]; with [cyan]--follow[/] it
+    is that of another provider.
 
     [dim]Examples[/]
       tidings serve

@@ -1,4 +1,4 @@
-"""What `serve` prints: its address, the state of the stream, and at the end what it waits for.
+"""Output of `serve`: its address, the state of the stream, and the work that delays its end.
 
 ^Cwaiting for 1 request (5 seconds) and the stream, which ends after its batch, for 20 seconds at most
 Ctrl-C again does not wait; what was published is in the store
@@ -31,7 +31,7 @@ _log = logging.getLogger("tidings.stream")
 
 
 class ServeOutput:
-    """Prints what happens to a service."""
+    """Prints the events of a service."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -62,7 +62,7 @@ class ServeOutput:
         self._stream.update(event)
 
     def begin_shutdown(self, pending: PendingWork) -> None:
-        """Print a while later what the service waits for, if it still waits."""
+        """Print later which work the service still waits for, if any."""
         self._timer = Timer(QUIET_SECONDS, self.show_pending, (pending,))
         self._timer.daemon = True
         self._timer.start()
@@ -73,7 +73,7 @@ class ServeOutput:
         self._stream.close()
 
     def show_pending(self, pending: PendingWork) -> None:
-        """Print what the service waits for, and how not to wait."""
+        """Print the work that the service waits for, and how to skip it."""
         if descriptions := pending.describe():
             self._stream.close()
             limit = f"for {self._settings.drain:g} seconds at most"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="A backup, a tar file.")]
 
 
-def version(at: Home, out: Output) -> None:
+def version(home: Home, out: Output) -> None:
     """Print the version of the store, and the version that this release of Tidings needs. Nothing is changed.
 
     Example:
@@ -31,13 +31,13 @@ def version(at: Home, out: Output) -> None:
     """
     from tidings.service.backup import read_store_version
 
-    current = read_store_version(*at.resolve())
+    current = read_store_version(*home.resolve())
     state = "current" if current.store == current.works_with else "outdated: run tidings store migrate"
     versions = f"version {current.store} of {current.works_with}"
     out.print_record(asdict(current), (current.name, "bold cyan"), versions, state)
 
 
-def migrate(at: Home, out: Output) -> None:
+def migrate(home: Home, out: Output) -> None:
     """Migrate the store to the version that this release of Tidings needs.
 
     Example:
@@ -47,15 +47,15 @@ def migrate(at: Home, out: Output) -> None:
     """
     from tidings.service.backup import read_store_version
 
-    before = read_store_version(*at.resolve())
-    with at.open() as tidings:
+    previous = read_store_version(*home.resolve())
+    with home.open() as tidings:
         tidings.store.check()
-    after = read_store_version(*at.resolve())
-    record = {"name": after.name, "before": before.store, "after": after.store}
-    out.print_record(record, (after.name, "bold cyan"), f"version {after.store}, was {before.store}")
+    current = read_store_version(*home.resolve())
+    record = {"name": current.name, "before": previous.store, "after": current.store}
+    out.print_record(record, (current.name, "bold cyan"), f"version {current.store}, was {previous.store}")
 
 
-def backup(at: Home, out: Output, file: BackupFile) -> None:
+def backup(home: Home, out: Output, file: BackupFile) -> None:
     """Write a backup of the home folder: a snapshot of the store, the key of feed addresses, the settings.
 
     Example:
@@ -66,7 +66,7 @@ def backup(at: Home, out: Output, file: BackupFile) -> None:
     """
     from tidings.service.backup import create_backup
 
-    made = create_backup(*at.resolve(), file)
+    made = create_backup(*home.resolve(), file)
     contents = f"{plural(made.publications, 'publication')}, matched up to {made.matched:,}"
     record = {"file": str(file), **asdict(made)}
     out.print_record(record, (str(file), "bold cyan"), f"version {made.version}", contents)
@@ -78,7 +78,7 @@ def restore(out: Output, file: BackupFile, home: HomeOption = DEFAULT_HOME) -> N
     Example:
       tidings store restore /backups/tidings-2026-11-17.tar --home restored
 
-    A stream that is started there continues at the time of the backup: what was matched is not matched again.
+    A stream that is started there continues at the time of the backup: earlier publications are not matched again.
     """
     from tidings.service.backup import restore_backup
 

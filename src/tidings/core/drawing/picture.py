@@ -87,8 +87,8 @@ class Picture:
 def measure_text(text: str) -> int:
     """Count the columns of a text in a monospace font: East Asian characters take two."""
     return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
-        for each in text
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
     )
 
 
@@ -153,10 +153,10 @@ def compute_layout(boxes: Sequence[Box], edges: Sequence[Edge], room: float = 1.
     return LayeredLayout(middles, tops, heights, ways, tuple(map(tuple, order)))
 
 
-def _way(edge: Edge, at: int, layer_of: Mapping[str, int]) -> tuple[str, ...]:
+def _way(edge: Edge, number: int, layer_of: Mapping[str, int]) -> tuple[str, ...]:
     """Return the boxes of a line, with a dummy vertex in each layer between them."""
     passed = range(layer_of[edge.source] + 1, layer_of[edge.target])
-    return (edge.source, *(f"\0{at}/{layer}" for layer in passed), edge.target)
+    return (edge.source, *(f"\0{number}/{layer}" for layer in passed), edge.target)
 
 
 def _neighbours(ways: Iterable[Sequence[str]]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -216,17 +216,19 @@ def _sweep(order: LayerOrder, below: Neighbours, above: Neighbours, upwards: boo
     swept = [list(layer) for layer in order]
     towards = below if upwards else above
     steps = range(1, len(swept)) if upwards else range(len(swept) - 2, -1, -1)
-    for at in steps:
-        places = {key: place for place, key in enumerate(swept[at - 1 if upwards else at + 1])}
-        swept[at] = _sort_by_barycentre(swept[at], towards, places)
+    for number in steps:
+        places = {key: place for place, key in enumerate(swept[number - 1 if upwards else number + 1])}
+        swept[number] = _sort_by_barycentre(swept[number], towards, places)
     return swept
 
 
 def _sort_by_barycentre(layer: Sequence[str], towards: Neighbours, places: Mapping[str, int]) -> list[str]:
     """Sort a layer; boxes without neighbours keep their place."""
     middles = {
-        key: sum(places[each] for each in near) / len(near) if (near := towards.get(key, ())) else float(at)
-        for at, key in enumerate(layer)
+        key: sum(places[each] for each in near) / len(near)
+        if (near := towards.get(key, ()))
+        else float(place)
+        for place, key in enumerate(layer)
     }
     return sorted(layer, key=lambda key: middles[key])
 
@@ -234,9 +236,11 @@ def _sort_by_barycentre(layer: Sequence[str], towards: Neighbours, places: Mappi
 def _swap_adjacent(order: LayerOrder, below: Neighbours, above: Neighbours) -> LayerOrder:
     """Swap adjacent boxes where that saves a crossing: barycentres alone stop at ties."""
     swapped = [list(layer) for layer in order]
-    for at, layer in enumerate(swapped):
-        down = {key: place for place, key in enumerate(swapped[at - 1])} if at else {}
-        up = {key: place for place, key in enumerate(swapped[at + 1])} if at + 1 < len(swapped) else {}
+    for number, layer in enumerate(swapped):
+        down = {key: place for place, key in enumerate(swapped[number - 1])} if number else {}
+        up = (
+            {key: place for place, key in enumerate(swapped[number + 1])} if number + 1 < len(swapped) else {}
+        )
         for i in range(len(layer) - 1):
             left, right = layer[i], layer[i + 1]
             crossings = _crossings_between(left, right, below, down) + _crossings_between(
@@ -271,16 +275,18 @@ def _middles(
 ) -> dict[str, float]:
     middles: dict[str, float] = {}
     for layer in order:
-        middles |= zip(layer, _apart(layer, [(0.0, 1.0)] * len(layer), widths, gap), strict=True)
+        middles |= zip(layer, _place_boxes(layer, [(0.0, 1.0)] * len(layer), widths, gap), strict=True)
     for sweep in range(MOVES):
         for layer in order if sweep % 2 == 0 else reversed(order):
-            wanted = [_pulled(key, below, above, middles) for key in layer]
-            middles |= zip(layer, _apart(layer, wanted, widths, gap), strict=True)
+            desired = [_desired_position(key, below, above, middles) for key in layer]
+            middles |= zip(layer, _place_boxes(layer, desired, widths, gap), strict=True)
     left = min((middles[key] - widths.get(key, THIN) / 2 for key in middles), default=0.0)
     return {key: round(middle - left, 1) for key, middle in middles.items()}
 
 
-def _pulled(key: str, below: Neighbours, above: Neighbours, middles: Mapping[str, float]) -> DesiredPosition:
+def _desired_position(
+    key: str, below: Neighbours, above: Neighbours, middles: Mapping[str, float]
+) -> DesiredPosition:
     """Return where the neighbours pull a box. Dummy vertices pull eight times: lines should cross layers straight."""
     near = [*below.get(key, ()), *above.get(key, ())]
     if not near:
@@ -290,28 +296,28 @@ def _pulled(key: str, below: Neighbours, above: Neighbours, middles: Mapping[str
     return sum(middles[each] * weight for each, weight in zip(near, weights, strict=True)) / total, total
 
 
-def _apart(
-    layer: Sequence[str], wanted: Sequence[DesiredPosition], widths: Mapping[str, float], gap: float
+def _place_boxes(
+    layer: Sequence[str], desired: Sequence[DesiredPosition], widths: Mapping[str, float], gap: float
 ) -> list[float]:
     """Compute the middles closest to the desired ones (least squares) that keep the order and the gaps.
 
     After subtracting the widths to the left, the positions only have to be monotonic: that is isotonic regression, by
-    pooling adjacent violators. Weights are needed for convergence: without them, what is closer for one layer would be
-    farther for the next.
+    pooling adjacent violators. Weights are needed for convergence: without them, a position that is closer for one
+    layer would be farther for the next.
     """
-    offsets, at, before = list[float](), 0.0, None
+    offsets, offset, previous_half = list[float](), 0.0, None
     for key in layer:
         half = widths.get(key, THIN) / 2
-        at += 0.0 if before is None else before + gap + half
-        offsets.append(at)
-        before = half
+        offset += 0.0 if previous_half is None else previous_half + gap + half
+        offsets.append(offset)
+        previous_half = half
     pools: list[tuple[float, float, int]] = []
-    for (want, weight), offset in zip(wanted, offsets, strict=True):
-        mean, count = want - offset, 1
+    for (target, weight), offset in zip(desired, offsets, strict=True):
+        mean, count = target - offset, 1
         while pools and pools[-1][0] > mean:
-            other, heavy, more = pools.pop()
+            other, heavy, other_count = pools.pop()
             mean = (mean * weight + other * heavy) / (weight + heavy)
-            weight, count = weight + heavy, count + more
+            weight, count = weight + heavy, count + other_count
         pools.append((mean, weight, count))
     means = [mean for mean, _, count in pools for _ in range(count)]
     return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
@@ -319,10 +325,12 @@ def _apart(
 
 def _rows(boxes: Sequence[Box], layers: int, gap: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return tops and heights of layers; the last layer is at the top."""
-    heights = [max((box.height for box in boxes if box.layer == at), default=0.0) for at in range(layers)]
+    heights = [
+        max((box.height for box in boxes if box.layer == layer), default=0.0) for layer in range(layers)
+    ]
     tops: list[float] = [0.0] * layers
     y = 0.0
-    for at in reversed(range(layers)):
-        tops[at] = y
-        y += heights[at] + gap
+    for layer in reversed(range(layers)):
+        tops[layer] = y
+        y += heights[layer] + gap
     return tuple(tops), tuple(heights)

@@ -81,8 +81,8 @@ class _Drawing:
 
     def _captions(self) -> Iterator[str]:
         yield _text_element("title", MARGIN, MARGIN + LINE * 0.8, self.picture.title)
-        for at, note in enumerate(self.picture.notes, 2):
-            yield _text_element("quiet", MARGIN, MARGIN + LINE * (at - 0.2), note)
+        for row, note in enumerate(self.picture.notes, 2):
+            yield _text_element("quiet", MARGIN, MARGIN + LINE * (row - 0.2), note)
         for layer, name in enumerate(self.picture.layers[: len(self.at.tops)]):
             middle = self.top + self.at.tops[layer] + self.at.heights[layer] / 2
             for line, word in enumerate(name.split("\n")):
@@ -121,8 +121,8 @@ class _Drawing:
         ports: dict[tuple[int, bool], float] = {}
         for (key, is_start), lines in ends.items():
             step = min(24.0, self.boxes[key].width * 0.7 / len(lines))
-            for at, (_, number) in enumerate(sorted(lines)):
-                ports[number, is_start] = self.at.middles[key] + step * (at - (len(lines) - 1) / 2)
+            for index, (_, number) in enumerate(sorted(lines)):
+                ports[number, is_start] = self.at.middles[key] + step * (index - (len(lines) - 1) / 2)
         return ports
 
     def _lines(self) -> Iterator[str]:
@@ -135,7 +135,7 @@ class _Drawing:
                 yield f'<path class="head{kind}" d="M{_n(x)} {_n(y)}l-4 {_n(down)}h8z"/>'
             if edge.label:
                 yield _text_element(f"label{kind}", *self._free(points, edge.label), edge.label, "middle")
-            yield from _beside(edge, points)
+            yield from _end_texts(edge, points)
 
     def _free(self, points: Sequence[Point], label: str) -> Point:
         """Find a position for a label on the first curve of a line, near the middle, away from other labels."""
@@ -162,7 +162,7 @@ class _Drawing:
         return points
 
 
-def _beside(edge: Edge, points: Sequence[Point]) -> Iterator[str]:
+def _end_texts(edge: Edge, points: Sequence[Point]) -> Iterator[str]:
     """Render the texts at both ends, right of the line."""
     (x, y), (to_x, to_y) = points[0], points[-1]
     if edge.beside_source:
@@ -173,11 +173,11 @@ def _beside(edge: Edge, points: Sequence[Point]) -> Iterator[str]:
 
 def _path(points: Sequence[Point], arrow: float) -> str:
     """Build Bézier curves between layers; the last one ends vertically, below the arrowhead if there is one."""
-    (x, y), *rest = points
+    (x, y), *others = points
     path = f"M{_n(x)} {_n(y)}"
-    last = len(rest) - 1
-    for at, (to_x, to_y) in enumerate(rest):
-        end = to_y + arrow if at == last else to_y
+    last = len(others) - 1
+    for index, (to_x, to_y) in enumerate(others):
+        end = to_y + arrow if index == last else to_y
         bend = (y + end) / 2
         path += f"C{_n(x)} {_n(bend)} {_n(to_x)} {_n(bend)} {_n(to_x)} {_n(end)}"
         x, y = to_x, to_y
@@ -185,9 +185,9 @@ def _path(points: Sequence[Point], arrow: float) -> str:
 
 
 def _on_curve(start: Point, end: Point, part: float) -> Point:
-    (x, y), (to_x, to_y), rest = start, end, 1 - part
-    across = rest**3 + 3 * rest**2 * part
-    up = rest**3 * y + 3 * rest * part * (y + to_y) / 2 + part**3 * to_y
+    (x, y), (to_x, to_y), remaining = start, end, 1 - part
+    across = remaining**3 + 3 * remaining**2 * part
+    up = remaining**3 * y + 3 * remaining * part * (y + to_y) / 2 + part**3 * to_y
     return across * x + (1 - across) * to_x, up
 
 

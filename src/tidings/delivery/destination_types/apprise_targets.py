@@ -37,10 +37,10 @@ CLOUD = ("cloud", "t2bot")
 """Modes in which a service runs at its own host."""
 MAX_TARGET_LENGTH = 4_000
 TIMEOUT_SECONDS = 60.0
-"""How long a message may take. Apprise waits up to 4 s at each step, and a mail has a dozen."""
+"""Time limit for a message. Apprise waits up to 4 s at each step, and a mail has a dozen."""
 MAX_TITLE_LENGTH = 200
 MAX_DIGEST_ITEMS = 50
-"""How many items of a digest are written out."""
+"""Maximum number of items that a digest writes out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class AppriseTargets:
         if scheme not in self._policy.schemes:
             accepted = ", ".join(f"{each}://" for each in self._policy.schemes)
             hint = did_you_mean(scheme[:40], self._policy.schemes)
-            what = "this service is not allowed"
-            raise InputError(what, where="target", received=scheme[:40], accepted=accepted, hint=hint)
+            message = "this service is not allowed"
+            raise InputError(message, where="target", received=scheme[:40], accepted=accepted, hint=hint)
         for name, _ in parse_qsl(target.partition("?")[2], True):
             if name not in PARAMETERS and not name.startswith(EXTRAS):
                 accepted = ", ".join(sorted(PARAMETERS))
@@ -98,7 +98,7 @@ class AppriseTargets:
             )
         return f"{scheme}:{host or ''}"
 
-    def shown(self, target: str) -> str:
+    def mask_target(self, target: str) -> str:
         """Return only the scheme: names, passwords and keys can be anywhere in the rest."""
         return f"{target.partition(':')[0]}://..."
 
@@ -128,9 +128,9 @@ class AppriseTargets:
             [item] = message.items
             return self._render_item(item)
         parts = [self._render_item(item, in_digest=True) for item in message.items[:MAX_DIGEST_ITEMS]]
-        more = len(message.items) - MAX_DIGEST_ITEMS
+        omitted = len(message.items) - MAX_DIGEST_ITEMS
         text = "\n\n".join(f"{title}\n{text}" for title, text in parts)
-        text += f"\n\nand {plural(more, 'more notification')}" if more > 0 else ""
+        text += f"\n\nand {plural(omitted, 'more notification')}" if omitted > 0 else ""
         return f"{plural(len(message.ids), 'notification')} for {message.subscription}", text
 
     def _render_item(self, item: Item, in_digest: bool = False) -> tuple[str, str]:

@@ -33,7 +33,7 @@ except ModuleNotFoundError:  # an optional dependency
 
 UNKNOWN = "Apprise does not know this target"
 MAX_LOG_LENGTH = 200
-"""How many characters of a log message of Apprise the problem quotes."""
+"""Maximum number of quoted characters of a log message of Apprise."""
 
 
 def parse_target(target: str) -> Any:
@@ -53,7 +53,7 @@ def parse_target(target: str) -> Any:
 
 
 class _LogCapture(logging.Handler):
-    """Captures the log of Apprise per thread: only the log says why a message was not accepted."""
+    """Captures the log of Apprise per thread: only the log has the reason why a message was not accepted."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -70,7 +70,7 @@ _CAPTURE = _LogCapture()
 
 @contextmanager
 def capture_log() -> Iterator[list[str]]:
-    """Capture what Apprise logs in this thread."""
+    """Capture the log of Apprise in this thread."""
     log = logging.getLogger("apprise")
     if _CAPTURE not in log.handlers:
         log.addHandler(_CAPTURE)
@@ -83,7 +83,7 @@ def capture_log() -> Iterator[list[str]]:
 
 
 class RequestHandler:
-    """Answers requests, each in a thread of its own."""
+    """Answers requests, each in a separate thread."""
 
     def __init__(self, sandbox: Sandbox, out: TextIO) -> None:
         self._sandbox, self._out, self._writing = sandbox, out, Lock()
@@ -123,7 +123,7 @@ def main(threads: int, inside: bool) -> None:
     pool = ThreadPoolExecutor(threads)
     for line in sys.stdin:
         pool.submit(handler.answer, line)
-    os._exit(0)  # the parent is gone: open requests do not matter
+    os._exit(0)  # the parent has ended: open requests do not matter
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ MAX_URL_LENGTH = 2_000
 GONE = 410
 RETRY_AFTER_STATUSES = (429, 503)
 MAX_READ_BYTES, MAX_SHOWN = 10_000, 200
-"""How many bytes of a response are read, and how many characters of it a problem quotes."""
+"""Maximum number of bytes read from a response, and of characters that a problem quotes."""
 
 
 class HttpSender(ABC):
@@ -67,7 +67,7 @@ class HttpSender(ABC):
             )
         return f"{host}:{port}"
 
-    def shown(self, target: str) -> str:
+    def mask_target(self, target: str) -> str:
         """Return the URL without its query, which may contain a secret."""
         parts = urlsplit(target)
         return parts._replace(query="...").geturl() if parts.query else target
@@ -112,9 +112,9 @@ class HttpSender(ABC):
         elif body:
             problem += f": {body}"
         can_wait = response.status in RETRY_AFTER_STATUSES
-        after = (parse_retry_after(response.headers, self._clock()) or 0) if can_wait else 0
+        retry_after = (parse_retry_after(response.headers, self._clock()) or 0) if can_wait else 0
         return Refusal(
-            problem, response.status, min(after, self._policy.max_retry_after), response.status == GONE
+            problem, response.status, min(retry_after, self._policy.max_retry_after), response.status == GONE
         )
 
 

@@ -30,7 +30,7 @@ except ModuleNotFoundError:  # an optional dependency
 
 SETTINGS = ("security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password")
 MAX_PRODUCERS = 20
-"""How many producers stay open; the oldest is closed first."""
+"""Maximum number of open producers; the oldest is closed first."""
 POLL_SECONDS = 0.1
 MAX_MESSAGE_BYTES = 10_000_000
 
@@ -62,7 +62,7 @@ class KafkaTopics:
         _check_installed()
         return ",".join(address.hosts)
 
-    def shown(self, target: str) -> str:
+    def mask_target(self, target: str) -> str:
         return parse_kafka_address(target).name
 
     def send(self, to: Destination, messages: Sequence[Message], enough: StopCheck) -> SendResult:

@@ -27,7 +27,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
-    """How many messages were accepted, and why the next one was not; None if all were, or the run had to end."""
+    """Number of accepted messages, and the refusal of the next; None if all were accepted, or the run had to end."""
 
     accepted: int
     refusal: Refusal | None = None
@@ -44,7 +44,7 @@ class Sender(Protocol):
     def check(self, target: str) -> str:
         """Raise if the target is invalid or not allowed; return its host."""
 
-    def shown(self, target: str) -> str:
+    def mask_target(self, target: str) -> str:
         """Return the target without secrets."""
 
     def send(self, to: Destination, messages: Sequence[Message], enough: StopCheck) -> SendResult:

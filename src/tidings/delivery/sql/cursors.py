@@ -70,32 +70,32 @@ def commit_runs(
     A cursor is locked before the query for further entries: a process that wakes it at the same moment has inserted
     them by then, or finds it idle. The state of the destination does not matter here: the next worker checks it.
     """
-    gone = {lease.destination: outcome.gone for lease, outcome in runs if outcome.gone}
-    destination_store.lock_destinations(connection, gone)
+    disabled = {lease.destination: outcome.gone for lease, outcome in runs if outcome.gone}
+    destination_store.lock_destinations(connection, disabled)
     rows = leases.lock_leased(connection, [lease for lease, _ in runs])
     valid = [(lease, outcome) for lease, outcome in runs if lease.key in rows]
     reached = [(*lease.key, lease.subscriber, outcome.position) for lease, outcome in valid]
-    more: set[CursorKey] = {
+    unfinished: set[CursorKey] = {
         (destination, subscription)
         for destination, subscription in connection.execute(_MORE, json_rows_parameter(reached))
     }
     values = {
-        lease.key: _progress_columns(rows[lease.key], lease, outcome, lease.key in more, moment)
+        lease.key: _progress_columns(rows[lease.key], lease, outcome, lease.key in unfinished, moment)
         for lease, outcome in valid
     }
     leases.update_cursors(connection, values)
     for _, outcome in valid:
         if outcome.letter is not None:
             add_dead_delivery(connection, outcome.letter)
-    for id in gone.keys() & {lease.destination for lease, _ in valid}:
-        destination_store.stop_destination(connection, id, destination_store.DISABLED, gone[id])
+    for id in disabled.keys() & {lease.destination for lease, _ in valid}:
+        destination_store.stop_destination(connection, id, destination_store.DISABLED, disabled[id])
     return [lease.key in rows for lease, _ in runs]
 
 
 def _progress_columns(
-    row: Row[*tuple[Any, ...]], lease: CursorLease, outcome: RunOutcome, more: bool, moment: datetime
+    row: Row[*tuple[Any, ...]], lease: CursorLease, outcome: RunOutcome, is_unfinished: bool, moment: datetime
 ) -> dict[str, Any]:
-    due = format_instant(moment + timedelta(seconds=outcome.wait)) if more else None
+    due = format_instant(moment + timedelta(seconds=outcome.wait)) if is_unfinished else None
     values = {
         "position": outcome.position,
         "delivered": row.delivered + outcome.delivered,
@@ -103,7 +103,7 @@ def _progress_columns(
         "since": format_instant(moment),
         "leased": 0,
         "digest_end": row.digest_end if outcome.position == lease.position else None,
-        "next_is_digest": row.next_is_digest if more else 0,
+        "next_is_digest": row.next_is_digest if is_unfinished else 0,
     }
     return values | _health_columns(row, lease, outcome, format_instant(moment))
 
@@ -188,7 +188,7 @@ class DeliveryCursors:
         """Record the outcomes of runs in one transaction; false for each whose lease was lost."""
         return self._database.transact(lambda c: commit_runs(c, runs, self.now()))
 
-    def rouse(self, subscriber: str) -> None:
+    def wake_subscriber(self, subscriber: str) -> None:
         """Make cursors due that wait for the end of quiet hours, because these have changed."""
         c = delivery_cursors.c
         waiting = c.subscriber == subscriber, c.next_is_digest == 1, c.leased == 0, c.due.is_not(None)

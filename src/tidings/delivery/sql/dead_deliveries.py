@@ -78,11 +78,13 @@ class DeadDeliveries:
                 return []
         return self._database.transact(lambda c: _take(c, most, self._clock(), lease))
 
-    def delivered(self, letter: DeadDelivery) -> None:
+    def remove_delivered(self, letter: DeadDelivery) -> None:
         """Remove a letter that the receiver has accepted."""
         self._database.transact(lambda c: _delivered(c, letter, format_instant(self._clock())))
 
-    def failed(self, letter: DeadDelivery, problem: str, wait: float | None, gone: str | None = None) -> None:
+    def record_failure(
+        self, letter: DeadDelivery, problem: str, wait: float | None, gone: str | None = None
+    ) -> None:
         """Record a failed attempt: retry after `wait` seconds, or without a wait leave the letter as it is.
 
         With `gone` the destination is disabled, for that reason.

@@ -1,7 +1,7 @@
 """Destinations, to which notifications are delivered, and quiet hours of subscribers.
 
 A destination is for one subscription or for all of its subscriber. It gets the notifications from its creation on. A
-paused or disabled destination keeps its cursors: what it missed is delivered when it is resumed.
+paused or disabled destination keeps its cursors: missed notifications are delivered when it is resumed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HUB = "hub"
 class Destination:
     """A destination at `host`. Target and secrets have no repr: a target may contain a password.
 
-    `reason` says why it was disabled; `start_sequence` is the last sequence number of the
+    `reason` is why it was disabled; `start_sequence` is the last sequence number of the
     subscriber when it was created.
     """
 
@@ -71,9 +71,11 @@ class DestinationStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
-    def add(self, wanted: Destination) -> Destination:
+    def add(self, destination: Destination) -> Destination:
         """Add a destination under a new id."""
-        return self._database.transact(lambda c: add_destination(c, wanted, format_instant(self._clock())))
+        return self._database.transact(
+            lambda c: add_destination(c, destination, format_instant(self._clock()))
+        )
 
     def find(self, id: str) -> Destination | None:
         query = _DESTINATIONS.where(destinations.c.id == id, _VISIBLE)
@@ -90,17 +92,17 @@ class DestinationStore:
         self, subscriber: str | None = None, after: str = "", limit: int | None = None
     ) -> list[Destination]:
         """List destinations in the order of ids, of one subscriber or of all, after an id."""
-        wanted = _DESTINATIONS.where(destinations.c.id > after, _VISIBLE)
+        query = _DESTINATIONS.where(destinations.c.id > after, _VISIBLE)
         if subscriber is not None:
-            wanted = wanted.where(destinations.c.subscriber == subscriber)
+            query = query.where(destinations.c.subscriber == subscriber)
         with self._database.read() as connection:
-            rows = connection.execute(wanted.order_by(destinations.c.id).limit(limit))
+            rows = connection.execute(query.order_by(destinations.c.id).limit(limit))
             return [Destination(*row) for row in rows]
 
     def count(self, subscriber: str) -> int:
-        wanted = select(func.count()).where(destinations.c.subscriber == subscriber, _VISIBLE)
+        query = select(func.count()).where(destinations.c.subscriber == subscriber, _VISIBLE)
         with self._database.read() as connection:
-            return int(connection.execute(wanted).scalar_one())
+            return int(connection.execute(query).scalar_one())
 
     def remove(self, id: str) -> bool:
         """Remove a destination with its cursors and dead letters; return false if there is none."""
@@ -184,17 +186,19 @@ def find_destinations(connection: Connection, ids: Collection[str]) -> dict[str,
     return {row.id: Destination(*row) for row in rows}
 
 
-def add_destination(connection: Connection, wanted: Destination, made: str) -> Destination:
+def add_destination(connection: Connection, requested: Destination, made: str) -> Destination:
     """Add a destination under a new id. The owner's row comes first: code that wakes cursors locks it."""
-    names.check("a subscriber's name", wanted.subscriber)
-    _check_texts({"name": wanted.name, "target": wanted.target})
-    query = select(subscribers.c.last_sequence).where(subscribers.c.subscriber == wanted.subscriber)
+    names.check("a subscriber's name", requested.subscriber)
+    _check_texts({"name": requested.name, "target": requested.target})
+    query = select(subscribers.c.last_sequence).where(subscribers.c.subscriber == requested.subscriber)
     last = int(connection.execute(query).scalar() or 0)
-    bulk.insert_missing(connection, scheduling_cursors, [{"subscriber": wanted.subscriber, "sequence": last}])
+    bulk.insert_missing(
+        connection, scheduling_cursors, [{"subscriber": requested.subscriber, "sequence": last}]
+    )
     id = names.new_id("d")
     while find_destinations(connection, [id]):
         id = names.new_id("d", 16)
-    destination = replace(wanted, id=id, made=made, start_sequence=last)
+    destination = replace(requested, id=id, made=made, start_sequence=last)
     row = {name: getattr(destination, name) for name in Destination.__dataclass_fields__}
     connection.execute(insert(destinations), row)
     return destination
@@ -213,7 +217,7 @@ def remove_destination(connection: Connection, id: str) -> bool:
     return bool(removed)
 
 
-def _idle(id: str, now: str) -> Any:
+def _without_lease(id: str, now: str) -> Any:
     """Return the condition for cursors of a destination without a valid lease."""
     c = delivery_cursors.c
     return (c.destination == id) & or_(c.leased == 0, c.due <= now)
@@ -231,7 +235,7 @@ def _change(connection: Connection, id: str, values: dict[str, Any], now: str) -
             connection.execute(update(table).where(table.c.destination == id).values(host))
     state = connection.execute(select(destinations.c.state).where(destinations.c.id == id)).scalar_one()
     if state == ACTIVE:
-        woken = update(delivery_cursors).where(_idle(id, now))
+        woken = update(delivery_cursors).where(_without_lease(id, now))
         connection.execute(woken.values(due=now, attempts=0, leased=0))
     return True
 
@@ -270,14 +274,14 @@ class SubscriberPreferences:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def quiet(self, subscriber: str) -> QuietHours | None:
+    def read_quiet_hours(self, subscriber: str) -> QuietHours | None:
         with self._database.read() as connection:
             return find_quiet_hours(connection, [subscriber]).get(subscriber)
 
-    def set_quiet(self, subscriber: str, wanted: QuietHours | None) -> None:
+    def set_quiet(self, subscriber: str, hours: QuietHours | None) -> None:
         """Replace the quiet hours of a subscriber; None removes them."""
         names.check("a subscriber's name", subscriber)
-        row = {name: getattr(wanted, name) for name in QuietHours.__dataclass_fields__} if wanted else None
+        row = {name: getattr(hours, name) for name in QuietHours.__dataclass_fields__} if hours else None
 
         def replace(connection: Connection) -> None:
             connection.execute(delete(quiet_hours).where(quiet_hours.c.subscriber == subscriber))

@@ -50,26 +50,26 @@ class PendingEntries:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def read(self, wanted: EntryRange, largest: int, max_bytes: int | None = None) -> EntryBatch:
+    def read(self, range: EntryRange, largest: int, max_bytes: int | None = None) -> EntryBatch:
         """Read entries, up to `max_bytes` of publications but at least one entry.
 
         Publications of more than `largest` bytes are left out, and do not count.
         """
         with self._database.read() as connection:
-            [sized] = _read_ranges(connection, [wanted])
+            [sized] = _read_ranges(connection, [range])
             if max_bytes is not None:
                 limited = [item if item.size <= largest else item._replace(size=0) for item in sized]
                 sized = list(_take_up_to(limited, max_bytes))
             entries = [item.entry for item in sized]
             return EntryBatch(entries, find_publications(connection, _publication_ids(entries), largest))
 
-    def read_short(self, wanted: Sequence[EntryRange], few: int, largest: int) -> list[EntryBatch | None]:
+    def read_short(self, ranges: Sequence[EntryRange], few: int, largest: int) -> list[EntryBatch | None]:
         """Read ranges in one query; None for a range of more than `few` entries or with a large publication."""
         with self._database.read() as connection:
-            return _read_short(connection, wanted, few, largest)
+            return _read_short(connection, ranges, few, largest)
 
     def load_context(self, leased: Sequence[CursorLease], run: int, few: int, largest: int) -> RunContext:
-        """Load what a run of each cursor needs, with the next entries where they are few and small."""
+        """Load the data for a run of each cursor, with the next entries if they are few and small."""
         with self._database.read() as connection:
             return RunContext(
                 destination_store.find_destinations(connection, {lease.destination for lease in leased}),
@@ -116,9 +116,9 @@ def _read_ranges(connection: Connection, ranges: Sequence[EntryRange]) -> list[l
 
 
 def _read_short(
-    connection: Connection, wanted: Sequence[EntryRange], few: int, largest: int
+    connection: Connection, ranges: Sequence[EntryRange], few: int, largest: int
 ) -> list[EntryBatch | None]:
-    starts = [each._replace(last=min(each.last, each.first + few)) for each in wanted]
+    starts = [each._replace(last=min(each.last, each.first + few)) for each in ranges]
     short = [
         [item.entry for item in sized]
         if len(sized) <= few and all(item.size <= largest for item in sized)

@@ -27,9 +27,9 @@ from tidings.store.notifications.subscription_entries import number_notification
 from tidings.store.tables import notifications, numbered_notifications, subscribers
 
 MAX_WOKEN_SUBSCRIBERS = 250
-"""How many subscribers have their cursors woken in one transaction, so that other writers do not wait long."""
+"""Number of subscribers whose cursors wake in one transaction, so that other writers do not wait long."""
 MAX_NEW_NOTIFICATIONS = 5_000
-"""How many notifications of a subscriber are scheduled in one transaction."""
+"""Maximum number of notifications of a subscriber that are scheduled in one transaction."""
 
 BEHIND = (
     select(scheduling_cursors.c.subscriber)
@@ -96,13 +96,13 @@ def wake_cursors(connection: Connection, names: Sequence[str], now: str) -> None
     by_subscriber: dict[str, list[Any]] = defaultdict(list)
     for row in bulk.select_among(connection, _DESTINATIONS, destinations.c.subscriber, names):
         by_subscriber[row.subscriber].append(row)
-    wanted = {
+    matched = {
         (destination.id, subscription): destination
         for subscriber, subscription in connection.execute(_SUBSCRIPTIONS, new)
         for destination in by_subscriber[subscriber]
         if destination.subscription in (None, subscription)
     }
-    _make_due(connection, wanted, _pop_gathered(connection, new), now)
+    _make_due(connection, matched, _pop_gathered(connection, new), now)
     connection.execute(_ADVANCE, new)
 
 
@@ -115,23 +115,26 @@ def _pop_gathered(connection: Connection, new: dict[str, str]) -> set[tuple[str,
 
 
 def _make_due(
-    connection: Connection, wanted: Mapping[CursorKey, Any], gathered: Collection[tuple[str, str]], now: str
+    connection: Connection,
+    destinations_by_key: Mapping[CursorKey, Any],
+    gathered: Collection[tuple[str, str]],
+    now: str,
 ) -> None:
     """Make idle cursors of active destinations due and create missing ones.
 
     Gathered notifications become a digest, and so do all that go to callbacks of the hub.
     """
-    rows = connection.execute(_CURSORS, json_rows_parameter(wanted)).all()
+    rows = connection.execute(_CURSORS, json_rows_parameter(destinations_by_key)).all()
     existing = {(row.destination, row.subscription): row.due for row in rows}
     digests = {
         key
-        for key, destination in wanted.items()
+        for key, destination in destinations_by_key.items()
         if destination.kind == HUB or (destination.subscriber, key[1]) in gathered
     }
-    idle = [key for key, due in existing.items() if due is None and wanted[key].state == ACTIVE]
+    idle = [key for key, due in existing.items() if due is None and destinations_by_key[key].state == ACTIVE]
     leases.update_cursors(connection, {key: {"due": now} for key in idle})
     leases.update_cursors(connection, {key: {"next_is_digest": 1} for key in existing if key in digests})
-    missing = {key: destination for key, destination in wanted.items() if key not in existing}
+    missing = {key: destination for key, destination in destinations_by_key.items() if key not in existing}
     _create_cursors(connection, missing, digests, now)
 
 
@@ -148,8 +151,10 @@ def _create_cursors(
         key: (destination.subscriber, key[1], destination.start_sequence)
         for key, destination in missing.items()
     }
-    found = connection.execute(_LAST_BEFORE, json_rows_parameter(starts.values()))
-    numbers = {(subscriber, subscription, since): number for subscriber, subscription, since, number in found}
+    numbered = connection.execute(_LAST_BEFORE, json_rows_parameter(starts.values()))
+    numbers = {
+        (subscriber, subscription, since): number for subscriber, subscription, since, number in numbered
+    }
     columns = [column.name for column in delivery_cursors.columns]
     rows = []
     for key, destination in sorted(missing.items(), key=lambda item: item[0]):

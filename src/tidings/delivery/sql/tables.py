@@ -119,7 +119,7 @@ ALL = (destinations, scheduling_cursors, delivery_cursors, dead_deliveries, quie
 
 
 def gather_delayed(connection: Connection) -> None:
-    """Migrate cursors of subscriptions with an accepted delay: what waits becomes a digest.
+    """Migrate cursors of subscriptions with an accepted delay: waiting notifications become a digest.
 
     Before, each delivery looked up which subscriptions have an accepted delay.
     """

@@ -1,6 +1,6 @@
 """Errors for XPath syntax that subscriptions do not support, and for texts that are not XPath.
 
-Each error underlines its place, says what is supported, and suggests an equivalent where there is one.
+Each error underlines its place, states the supported syntax, and suggests an equivalent if one exists.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
 SUPPORTED = "names, *, @attributes, text(), comparisons, contains(), starts-with(), and / or / not()"
 
 
-def not_supported(what: str, place: Place, hint: str | None = None) -> NotSupported:
+def not_supported(construct: str, place: Place, hint: str | None = None) -> NotSupported:
     """Make the error; `what` includes its verb: 'positions are', 'the function count() is'."""
-    message = f"{what} not supported in subscriptions"
+    message = f"{construct} not supported in subscriptions"
     return NotSupported(message, place=place, accepted=SUPPORTED, hint=hint)
 
 
@@ -26,7 +26,7 @@ def positions(place: Place) -> NotSupported:
     return not_supported("positions are", place, hint)
 
 
-_KNOWN = ("contains", "starts-with", "not", "text")
+_FUNCTIONS = ("contains", "starts-with", "not", "text")
 _INSTEAD = {
     "count": "a path alone tests that a node exists: [item]",
     "boolean": "a path alone tests that a node exists: [item]",
@@ -51,8 +51,12 @@ def function(name: str, place: Place) -> NotSupported:
         return positions(place)
     hint = _INSTEAD.get(name)
     if hint is None:
-        meant = closest(name.lower(), _KNOWN)
-        hint = f"did you mean {meant}()?" if meant else "functions are not(), contains() and starts-with()"
+        suggestion = closest(name.lower(), _FUNCTIONS)
+        hint = (
+            f"did you mean {suggestion}()?"
+            if suggestion
+            else "functions are not(), contains() and starts-with()"
+        )
     return not_supported(f"the function {name}() is", place, hint)
 
 
@@ -88,8 +92,8 @@ AXES = ("child", "descendant", "attribute")
 def axis(name: str, place: Place) -> SyntaxProblem:
     if name in _AXES:
         return not_supported(f"the axis {name}:: is", place, _AXES[name])
-    meant = closest(name, AXES)
-    hint = f"did you mean {meant}::?" if meant else None
+    suggestion = closest(name, AXES)
+    hint = f"did you mean {suggestion}::?" if suggestion else None
     return SyntaxProblem(
         f"unknown axis {name}::", place=place, accepted="child::, descendant::, attribute::", hint=hint
     )
@@ -152,28 +156,32 @@ def chained_comparison(place: Place) -> NotSupported:
 
 
 def argument(function: str, place: Place, hint: str | None = None) -> NotSupported:
-    what = f"{function}() with arguments other than a path and a string is"
-    return not_supported(what, place, hint or f'write {function}(path, "string")')
+    construct = f"{function}() with arguments other than a path and a string is"
+    return not_supported(construct, place, hint or f'write {function}(path, "string")')
 
 
 def empty_literal(function: str, place: Place) -> CheckProblem:
-    what = f"{function}() with an empty string always holds"
-    return CheckProblem(what, place=place, accepted="a non-empty string")
+    message = f"{function}() with an empty string always holds"
+    return CheckProblem(message, place=place, accepted="a non-empty string")
 
 
 def never_a_number(place: Place) -> CheckProblem:
-    what = "only numbers have an order, and this string is not a number: it can never match"
+    message = "only numbers have an order, and this string is not a number: it can never match"
     hint = "strings can only be compared with = and !="
-    return CheckProblem(what, place=place, accepted='numbers such as 50, -2.5 or "50"', hint=hint)
+    return CheckProblem(message, place=place, accepted='numbers such as 50, -2.5 or "50"', hint=hint)
 
 
 def number_too_large(place: Place) -> SyntaxProblem:
     return SyntaxProblem("the number is too large", place=place, accepted="numbers a 64-bit double can hold")
 
 
-def unknown_prefix(prefix: str, known: list[str], place: Place) -> CheckProblem:
-    meant = closest(prefix, known)
-    hint = f"did you mean '{meant}'?" if meant else f'add declare namespace {prefix} = "..."; before the path'
+def unknown_prefix(prefix: str, prefixes: list[str], place: Place) -> CheckProblem:
+    suggestion = closest(prefix, prefixes)
+    hint = (
+        f"did you mean '{suggestion}'?"
+        if suggestion
+        else f'add declare namespace {prefix} = "..."; before the path'
+    )
     return CheckProblem(f"the prefix '{prefix}' is not declared", place=place, hint=hint)
 
 
@@ -194,7 +202,7 @@ def bad_namespace(place: Place) -> CheckProblem:
     )
 
 
-# Syntax errors: common mistakes by name, the rest by what was expected.
+# Syntax errors: common mistakes by name, the others by the expected input.
 
 _COMPARED = ("=", "!=", "<", "<=", ">", ">=")
 
@@ -205,8 +213,8 @@ def empty_text(text: str) -> SyntaxProblem:
     )
 
 
-def too_many(what: str, limit: int, place: Place) -> SyntaxProblem:
-    return SyntaxProblem(f"too many {what}", place=place, accepted=f"at most {limit} in a subscription")
+def too_many(plural: str, limit: int, place: Place) -> SyntaxProblem:
+    return SyntaxProblem(f"too many {plural}", place=place, accepted=f"at most {limit} in a subscription")
 
 
 def too_deep(limit: int, place: Place) -> SyntaxProblem:
@@ -216,90 +224,92 @@ def too_deep(limit: int, place: Place) -> SyntaxProblem:
 
 def literal_alone(literal: str | float, tokens: Tokens, start: int, end: int) -> SyntaxProblem:
     """Make the error for a literal without a comparison; a number alone in brackets is a position."""
-    before, behind, place = tokens.words[start - 1], tokens.words[end], tokens.place(start, end - 1)
-    if not isinstance(literal, str) and before == "[" and behind == "]":
+    previous, behind, place = tokens.words[start - 1], tokens.words[end], tokens.place(start, end - 1)
+    if not isinstance(literal, str) and previous == "[" and behind == "]":
         return positions(place)
     if behind in ("", "and", "AND", "or", "OR", "]", ")", ","):
-        bare = "remove the parentheses" if before == "(" and behind == ")" else None
+        bare = "remove the parentheses" if previous == "(" and behind == ")" else None
         return not_supported("a literal alone is", place, bare or 'compare a path with it: name = "x"')
     return unexpected(tokens, end, "an operator")
 
 
-def unexpected_after_parentheses(tokens: Tokens, at: int) -> SyntaxProblem:
+def unexpected_after_parentheses(tokens: Tokens, index: int) -> SyntaxProblem:
     """Make the error for a path that continues after parentheses: `(/a/b)[1]`, `(/a)/b`."""
-    if tokens.words[at] == "[" and tokens.words[at + 1].isdigit() and tokens.words[at + 2] == "]":
-        return positions(tokens.place(at + 1))
-    return after_parentheses(tokens.place(at))
+    if tokens.words[index] == "[" and tokens.words[index + 1].isdigit() and tokens.words[index + 2] == "]":
+        return positions(tokens.place(index + 1))
+    return after_parentheses(tokens.place(index))
 
 
-def not_closed(tokens: Tokens, opened: int, at: int, closing: str) -> SyntaxProblem:
+def not_closed(tokens: Tokens, opened: int, index: int, closing: str) -> SyntaxProblem:
     """Make the error for a missing bracket; at the end of the text, it points at the one that was opened."""
-    if tokens.words[at]:
-        return unexpected(tokens, at, f"'{closing}'")
-    what = f"this '{tokens.words[opened]}' is never closed"
-    return SyntaxProblem(what, place=tokens.place(opened), accepted=f"a '{closing}' after it")
+    if tokens.words[index]:
+        return unexpected(tokens, index, f"'{closing}'")
+    message = f"this '{tokens.words[opened]}' is never closed"
+    return SyntaxProblem(message, place=tokens.place(opened), accepted=f"a '{closing}' after it")
 
 
 _PAIRS = {"==": "=", "=<": "<=", "=>": ">=", "<>": "!=", "||": "or", "=!": "!="}
 
 
-def expected(wanted: str, tokens: Tokens, at: int, hint: str | None = None) -> SyntaxProblem:
+def expected(accepted: str, tokens: Tokens, index: int, hint: str | None = None) -> SyntaxProblem:
     """Make the error for an unexpected token; two tokens that are one operator in other languages are named."""
-    before, word = tokens.words[at - 1] if at else "", tokens.words[at]
-    meant = _PAIRS.get(before + word) if tokens.touch(at) else None
-    if meant:
-        return SyntaxProblem(f"write '{meant}' instead of '{before}{word}'", place=tokens.place(at - 1, at))
-    after = f" after {_quoted(before)}" if before else ""
-    return SyntaxProblem(f"expected {wanted}{after}", place=tokens.place(at), hint=hint)
+    previous, word = tokens.words[index - 1] if index else "", tokens.words[index]
+    suggestion = _PAIRS.get(previous + word) if tokens.touch(index) else None
+    if suggestion:
+        return SyntaxProblem(
+            f"write '{suggestion}' instead of '{previous}{word}'", place=tokens.place(index - 1, index)
+        )
+    context = f" after {_quote_word(previous)}" if previous else ""
+    return SyntaxProblem(f"expected {accepted}{context}", place=tokens.place(index), hint=hint)
 
 
-def no_operand(tokens: Tokens, at: int) -> SyntaxProblem:
+def no_operand(tokens: Tokens, index: int) -> SyntaxProblem:
     """Make the error for a token in place of a path, a step or a value."""
-    word, before = tokens.words[at], tokens.words[at - 1] if at else ""
+    word, previous = tokens.words[index], tokens.words[index - 1] if index else ""
     if word == "..":
-        return parent(tokens.place(at))
+        return parent(tokens.place(index))
     if word == "$":
-        return variable(tokens.place(at, at + 1 if is_name(tokens.words[at + 1]) else at))
+        return variable(tokens.place(index, index + 1 if is_name(tokens.words[index + 1]) else index))
     if word in ("+", "-"):
-        return arithmetic(tokens.place(at))
-    return expected(_wanted(before), tokens, at)
+        return arithmetic(tokens.place(index))
+    return expected(_expected_operand(previous), tokens, index)
 
 
-def _wanted(before: str) -> str:
-    if before in ("/", "//"):
+def _expected_operand(previous: str) -> str:
+    if previous in ("/", "//"):
         return "a name, '*', '@', text() or '.'"
-    if before in ("@", "::"):
+    if previous in ("@", "::"):
         return "a name or '*'"
-    return "a value or a path" if before in _COMPARED else "a path"
+    return "a value or a path" if previous in _COMPARED else "a path"
 
 
-def unexpected(tokens: Tokens, at: int, wanted: str) -> SyntaxProblem:
+def unexpected(tokens: Tokens, index: int, accepted: str) -> SyntaxProblem:
     """Make the error for a token after a complete comparison or path, where only `and`, `or` or `wanted` fits."""
-    word, place = tokens.words[at], tokens.place(at)
+    word, place = tokens.words[index], tokens.place(index)
     if word in ("+", "-", "*", "div", "mod"):
         return arithmetic(place)
-    if word == "|" and tokens.words[at + 1] != "|":
+    if word == "|" and tokens.words[index + 1] != "|":
         return union(place)
     if word == "|":
-        return SyntaxProblem("write 'or' instead of '||'", place=tokens.place(at, at + 1))
+        return SyntaxProblem("write 'or' instead of '||'", place=tokens.place(index, index + 1))
     if word in _COMPARED:
         return chained_comparison(place)
-    if word in ("]", ")") and wanted == "the end":
+    if word in ("]", ")") and accepted == "the end":
         return SyntaxProblem(f"unmatched '{word}'", place=place, hint="remove it, or open one before it")
-    return expected(f"'and', 'or' or {wanted}", tokens, at, _mistake_hint(tokens, at))
+    return expected(f"'and', 'or' or {accepted}", tokens, index, _mistake_hint(tokens, index))
 
 
-def _mistake_hint(tokens: Tokens, at: int) -> str | None:
-    word, before = tokens.words[at], tokens.words[at - 1]
-    if before.lower() == "not":
+def _mistake_hint(tokens: Tokens, index: int) -> str | None:
+    word, previous = tokens.words[index], tokens.words[index - 1]
+    if previous.lower() == "not":
         return "write not(...) with parentheses"
-    if before[:1].isdigit() and word[:1] in ("e", "E") and tokens.touch(at):
+    if previous[:1].isdigit() and word[:1] in ("e", "E") and tokens.touch(index):
         return "exponents are not supported: write 1000 instead of 1e3"
     if word[:1].isdigit() or word[:1] in ("'", '"'):
         return "is an operator missing? = != < <= > >="
-    meant = closest(word.lower(), ("and", "or")) if is_name(word) else None
-    return f"did you mean '{meant}'?" if meant else None
+    suggestion = closest(word.lower(), ("and", "or")) if is_name(word) else None
+    return f"did you mean '{suggestion}'?" if suggestion else None
 
 
-def _quoted(word: str) -> str:
+def _quote_word(word: str) -> str:
     return word if word[0] in "\"'" else f"'{word}'"

@@ -78,9 +78,9 @@ class _Parser(PathReader):
         return expression
 
     def declaration(self) -> None:
-        for at, (wanted, fits) in enumerate(_DECLARED, self.at + 2):
-            if not fits(self.words[at]):
-                raise errors.expected(wanted, self.tokens, at)
+        for index, (accepted, fits) in enumerate(_DECLARED, self.at + 2):
+            if not fits(self.words[index]):
+                raise errors.expected(accepted, self.tokens, index)
         prefix, uri = self.words[self.at + 2], self.words[self.at + 4][1:-1]
         if prefix in ("xml", "xmlns"):
             raise errors.bad_prefix(prefix, self.tokens.place(self.at + 2))
@@ -170,9 +170,9 @@ class _Parser(PathReader):
         self.at += 1
         return self.finite(float(self.words[self.at - 1]), self.at - 1)
 
-    def finite(self, number: float, at: int) -> float:
+    def finite(self, number: float, index: int) -> float:
         if number in _INFINITE:
-            raise errors.number_too_large(self.tokens.place(at))
+            raise errors.number_too_large(self.tokens.place(index))
         return number + 0.0  # -0.0 becomes 0.0, which it equals
 
     def negative(self) -> float:

@@ -24,7 +24,7 @@ from tidings.documents.xpath.xpath_tree import (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a subscription may be. A predicate is a comparison, or a path that does not end with one."""
+    """Size limits of a subscription. A predicate is a comparison, or a path that does not end with one."""
 
     steps: int = 64
     predicates: int = 64

@@ -1,6 +1,6 @@
 """Tokenizer of XPath: names, literals, slashes, brackets and operators, with their positions.
 
-One pattern splits a text at once; positions are sums of lengths. That is several times faster than a match object per
+One pattern splits the whole text; positions are sums of lengths. That is several times faster than a match object per
 token, which matters for millions of texts.
 """
 
@@ -57,14 +57,14 @@ def _unexpected_character(text: str, parts: list[str]) -> SyntaxProblem:
     edges = [0, *accumulate(map(len, parts))]
     part = next(i for i in range(0, len(parts), 2) if parts[i].strip(SPACE))
     start = edges[part] + len(parts[part]) - len(parts[part].lstrip(SPACE))
-    rest = text[start:]
-    if rest[0] in "\"'":
-        what, end = "this string is not closed", len(text.rstrip())
-        return SyntaxProblem(what, place=Place.at(text, start, end), accepted=f"a closing {rest[0]}")
-    for written, meant in (_ESCAPED | _WRITTEN).items():
-        if rest.startswith(written):
+    remaining = text[start:]
+    if remaining[0] in "\"'":
+        message, end = "this string is not closed", len(text.rstrip())
+        return SyntaxProblem(message, place=Place.at(text, start, end), accepted=f"a closing {remaining[0]}")
+    for written, replacement in (_ESCAPED | _WRITTEN).items():
+        if remaining.startswith(written):
             place = Place.at(text, start, start + len(written))
-            return SyntaxProblem(f"write '{meant}' instead of '{written}'", place=place)
-    hint = "write strings in straight quotes: \"...\" or '...'" if rest[0] in _CURLY else None
-    shown = f"'{rest[0]}'" if rest[0].isprintable() else f"U+{ord(rest[0]):04X}"
+            return SyntaxProblem(f"write '{replacement}' instead of '{written}'", place=place)
+    hint = "write strings in straight quotes: \"...\" or '...'" if remaining[0] in _CURLY else None
+    shown = f"'{remaining[0]}'" if remaining[0].isprintable() else f"U+{ord(remaining[0]):04X}"
     return SyntaxProblem(f"unexpected character {shown}", place=Place.at(text, start), hint=hint)

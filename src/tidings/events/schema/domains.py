@@ -92,7 +92,11 @@ class Domain:
         if self.kind in LISTED:
             return isinstance(value, str) and value in self.below
         if self.kind is DomainKind.NUMERIC:
-            return isinstance(value, int | float) and not isinstance(value, bool) and self._within(value)
+            return (
+                isinstance(value, int | float)
+                and not isinstance(value, bool)
+                and self._contains_number(value)
+            )
         if self.kind is DomainKind.BOOLEAN:
             return isinstance(value, bool)
         return isinstance(value, str) and (self.kind is DomainKind.STRING or parse_instant(value) is not None)
@@ -110,7 +114,7 @@ class Domain:
             [self.kind.value, *(f"{word} {number}" for word, number in bounds if number is not None)]
         )
 
-    def _within(self, number: int | float) -> bool:
+    def _contains_number(self, number: int | float) -> bool:
         return (self.minimum is None or number >= self.minimum) and (
             self.maximum is None or number <= self.maximum
         )

@@ -149,14 +149,14 @@ class EventSchema(SchemaParts):
         if merged is None:
             if len(self._views) >= MOST_VIEWS:
                 self._views.clear()
-            merged = self._views[names] = self._merged(names)
+            merged = self._views[names] = self._merge_types(names)
         return merged
 
     @cached_property
     def _views(self) -> dict[tuple[str, ...], View]:
         return {}
 
-    def _merged(self, names: tuple[str, ...]) -> View:
+    def _merge_types(self, names: tuple[str, ...]) -> View:
         chosen = [self._event_type(name) for name in names]
         members: dict[str, Member] = {}
         for event_type in chosen:

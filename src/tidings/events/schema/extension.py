@@ -1,6 +1,6 @@
 """Schema extension by the four rules of paper 004, section 2.2; every other change is refused.
 
-An extension never removes what publishers and subscribers rely on. Repeating an existing declaration changes
+An extension never removes declarations. Repeating an existing declaration changes
 nothing, so a publisher may submit its whole schema each time.
 """
 
@@ -88,7 +88,7 @@ def event_schema_extension(schema: EventSchema, addition: SchemaParts) -> Step:
 
 
 RULES: tuple[Rule, ...] = (domain_creation, attribute_creation, event_schema_creation, event_schema_extension)
-"""Ordered so that later rules may use what earlier ones added."""
+"""Ordered so that later rules may use the additions of earlier ones."""
 
 ACCEPTED = (
     "the four extensions: a new domain, a new attribute over an existing domain, a new event type, "
@@ -122,7 +122,7 @@ def _retyped_attributes(schema: EventSchema, addition: SchemaParts) -> Iterator[
 
 
 def _changed_types(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
-    for old, new in _restated(schema, addition):
+    for old, new in _iter_restated_types(schema, addition):
         if old.open != new.open:
             was, requested = ("open", "closed") if old.open else ("closed", "open")
             message = f"event type {old.name} is {was} and cannot become {requested}"
@@ -131,7 +131,7 @@ def _changed_types(schema: EventSchema, addition: SchemaParts) -> Iterator[Schem
 
 
 def _changed_members(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
-    for old, new in _restated(schema, addition):
+    for old, new in _iter_restated_types(schema, addition):
         for member in new.members:
             existing = old.member(member.attribute)
             if existing is not None and existing != member:
@@ -149,14 +149,14 @@ def _new_duties(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaEr
             yield addition.problem(path, message, ACCEPTED, "make it optional, or create a new event type")
 
 
-def _restated(schema: EventSchema, addition: SchemaParts) -> Iterator[tuple[EventType, EventType]]:
+def _iter_restated_types(schema: EventSchema, addition: SchemaParts) -> Iterator[tuple[EventType, EventType]]:
     for name, new in addition.event_types.items():
         if name in schema.event_types:
             yield schema.event_types[name], new
 
 
 def _new_members(schema: EventSchema, addition: SchemaParts) -> Iterator[tuple[EventType, Member]]:
-    for old, new in _restated(schema, addition):
+    for old, new in _iter_restated_types(schema, addition):
         for member in new.members:
             if old.member(member.attribute) is None:
                 yield old, member

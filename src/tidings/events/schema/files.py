@@ -73,7 +73,7 @@ def dump(schema: SchemaParts) -> str:
     sections = {
         "domains": {domain.name: write_domain(domain) for domain in schema.domains.values()},
         "attributes": {attribute.name: attribute.domain for attribute in schema.attributes.values()},
-        "event_types": {each.name: _written(each) for each in schema.event_types.values()},
+        "event_types": {each.name: _write_event_type(each) for each in schema.event_types.values()},
     }
     return write_yaml({name: section for name, section in sections.items() if section})
 
@@ -154,7 +154,7 @@ def _member(document: Document, name: str, node: Node) -> Member:
     return Member(name, "mandatory" in words, "multiple" in words)
 
 
-def _written(event_type: EventType) -> dict[str, Any] | None:
+def _write_event_type(event_type: EventType) -> dict[str, Any] | None:
     written: dict[str, Any] = {"open": True} if event_type.open else {}
     if event_type.members:
         written["attributes"] = {member.attribute: _words(member) for member in event_type.members}
@@ -196,16 +196,16 @@ def read_domain(document: Document, name: str, node: Node) -> Domain:
     amount:   {kind: numeric, minimum: 0}
     """
     if not isinstance(node, MappingNode):
-        return _checked(document, node, name, _kind(document, node), {}, None, None)
+        return _build_domain(document, node, name, _kind(document, node), {}, None, None)
     accepted = ("kind", *(setting for settings in SETTINGS.values() for setting in settings))
     nodes = {key: value for key, _, value in document.items(node, f"domain {name}", accepted)}
     kind = _kind_of(document, name, node, nodes)
     below = _read_concepts(document, nodes) if "concepts" in nodes else _read_values(document, nodes)
     low, high = _number(document, nodes.get("minimum")), _number(document, nodes.get("maximum"))
-    return _checked(document, node, name, kind, below, low, high)
+    return _build_domain(document, node, name, kind, below, low, high)
 
 
-def _checked(
+def _build_domain(
     document: Document,
     node: Node,
     name: str,

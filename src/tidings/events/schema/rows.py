@@ -40,14 +40,18 @@ SECTIONS = ("domain", "value", "attribute", "event_type", "member")
 def to_rows(schema: EventSchema) -> list[SchemaRow]:
     """Convert the schema to rows."""
     return [
-        *_numbered(_domain_row(domain) for domain in schema.domains.values()),
-        *(row for domain in schema.domains.values() for row in _numbered(_value_rows(domain))),
-        *_numbered(
+        *_number_rows(_domain_row(domain) for domain in schema.domains.values()),
+        *(row for domain in schema.domains.values() for row in _number_rows(_value_rows(domain))),
+        *_number_rows(
             SchemaRow("attribute", attribute.name, attribute.domain)
             for attribute in schema.attributes.values()
         ),
-        *_numbered(_type_row(event_type) for event_type in schema.event_types.values()),
-        *(row for event_type in schema.event_types.values() for row in _numbered(_member_rows(event_type))),
+        *_number_rows(_type_row(event_type) for event_type in schema.event_types.values()),
+        *(
+            row
+            for event_type in schema.event_types.values()
+            for row in _number_rows(_member_rows(event_type))
+        ),
     ]
 
 
@@ -68,7 +72,7 @@ def from_rows(rows: Iterable[SchemaRow]) -> EventSchema:
     )
 
 
-def _numbered(rows: Iterable[SchemaRow]) -> Iterator[SchemaRow]:
+def _number_rows(rows: Iterable[SchemaRow]) -> Iterator[SchemaRow]:
     for position, row in enumerate(rows):
         yield SchemaRow(row.section, row.name, row.part, row.detail, position)
 

@@ -36,7 +36,7 @@ class CallbackSender(HttpSender):
         self._hub, self._feeds = hub, hub.feeds
 
     def build_request(self, to: Destination, message: Message) -> tuple[Mapping[str, str], bytes] | Refusal:
-        """Render the entries of a message as a feed. If the feed is gone, the callback gets a denial instead."""
+        """Render the entries of a message as a feed. If the feed was removed, the callback gets a denial instead."""
         subscription = self._hub.store.find(to.id)
         if subscription is None:
             return Refusal("the lease has ended", gone=True)

@@ -3,7 +3,7 @@
 ask        a reader requests a subscription with a callback URL
 verify     the callback confirms the request by returning a challenge, and becomes a destination
 deliver    the delivery engine posts new entries, signed with the callback's secret (`CallbackSender`)
-deny       the hub tells the callback that it is not, or no longer, subscribed (section 5.2 of the standard)
+deny       the hub informs the callback that it is not, or no longer, subscribed (section 5.2 of the standard)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 from tidings.errors import InputError
 from tidings.feeds.outbound.formats import FORMATS
-from tidings.feeds.outbound.personal_feeds import Gone, OpenFeed, PersonalFeeds
+from tidings.feeds.outbound.personal_feeds import OpenFeed, PersonalFeeds, RemovedFeed
 from tidings.feeds.sql.hub_store import (
     DENIED,
     SUBSCRIBE,
@@ -49,7 +49,7 @@ class HubBusy(InputError):
     """Too many requests wait for verification."""
 
 
-CALLBACK_LIMITS = HttpLimits(connect=5.0, read=10.0, total=20.0, kept=0.0, size=100_000)
+CALLBACK_LIMITS = HttpLimits(connect=5.0, read=10.0, total=20.0, keep_alive=0.0, size=100_000)
 PURPOSE = "WebSub hub"
 MODES = (SUBSCRIBE, UNSUBSCRIBE)
 TOO_MANY, UNAVAILABLE = 429, 503
@@ -122,13 +122,13 @@ class Hub:
             raise InputError("the callback is in a private network", where="hub.callback", accepted=accepted)
         return url
 
-    def _grant_lease(self, asked: str) -> int:
+    def _grant_lease(self, requested: str) -> int:
         """Return a lease within the limits of the hub; zero, once an unlimited lease, means the default."""
-        if asked and not (asked.isascii() and asked.isdecimal()):
-            received, accepted = repr(asked[:40]), "a number of seconds"
+        if requested and not (requested.isascii() and requested.isdecimal()):
+            received, accepted = repr(requested[:40]), "a number of seconds"
             raise InputError("invalid lease", where="hub.lease_seconds", received=received, accepted=accepted)
-        wanted = int(asked[:10] or 0) or self.rules.lease
-        return max(self.rules.shortest, min(wanted, self.rules.longest))
+        seconds = int(requested[:10] or 0) or self.rules.lease
+        return max(self.rules.shortest, min(seconds, self.rules.longest))
 
     def _inside_host(self, callback: str) -> str | None:
         return split_host(callback)[0] if self.rules.inside else None
@@ -148,13 +148,13 @@ class Hub:
             self._request_confirmation(intent, opened)
 
     def _request_confirmation(self, intent: HubRequest, opened: OpenFeed) -> None:
-        asked = {
+        parameters = {
             "hub.mode": intent.mode,
             "hub.topic": self.feeds.places.feed(opened.token, intent.format),
             "hub.challenge": intent.challenge,
         }
-        asked |= {"hub.lease_seconds": str(intent.lease)} if intent.mode == SUBSCRIBE else {}
-        answer = self._call_callback(intent, asked)
+        parameters |= {"hub.lease_seconds": str(intent.lease)} if intent.mode == SUBSCRIBE else {}
+        answer = self._call_callback(intent, parameters)
         if answer is None:
             return
         if 200 <= answer.status < 300 and answer.body == intent.challenge.encode():
@@ -174,10 +174,10 @@ class Hub:
         if self._call_callback(intent, {"hub.mode": DENIED, "hub.topic": topic, "hub.reason": reason}):
             self.store.drop(intent)
 
-    def _call_callback(self, intent: HubRequest, asked: Mapping[str, str]) -> HttpResponse | None:
+    def _call_callback(self, intent: HubRequest, parameters: Mapping[str, str]) -> HttpResponse | None:
         """Return the response of a callback; None if it failed and is retried later."""
         parts = urlsplit(intent.callback)
-        url = parts._replace(query="&".join(filter(None, (parts.query, urlencode(asked))))).geturl()
+        url = parts._replace(query="&".join(filter(None, (parts.query, urlencode(parameters))))).geturl()
         headers = {"user-agent": build_user_agent(PURPOSE)}
         try:
             answer = self.caller.request("GET", url, headers, inside_host=self._inside_host(intent.callback))
@@ -205,12 +205,12 @@ class Hub:
         """Open the feed of an address, if it still exists."""
         address = self.feeds.store.feed_addresses.find(hash)
         token = self.feeds.addresses.token_of(address) if address else None
-        opened = self.feeds.opened(address, token) if address and token else Gone()
+        opened = self.feeds.open_address(address, token) if address and token else RemovedFeed()
         return opened if isinstance(opened, OpenFeed) else None
 
     def dismiss(self, most: int) -> None:
         """Deny subscriptions whose feeds no longer exist."""
-        for subscription in self.store.ended(most):
+        for subscription in self.store.list_removed(most):
             if self.open_feed(subscription.address) is None:
                 self.store.deny(subscription)
 

@@ -9,10 +9,10 @@ from tidings.core.lifecycle import Worker
 from tidings.feeds.hub.hub import Hub
 
 MAX_CONCURRENT_CALLS = 8
-"""How many callbacks are called at the same time. Further requests wait in the store."""
+"""Maximum number of concurrent callbacks. Further requests wait in the store."""
 POLL_SECONDS = 1.0
 MAX_DISMISSED = 1_000
-"""How many subscriptions are checked for a denial in one step."""
+"""Number of subscriptions checked for a denial in one step."""
 
 _log = logging.getLogger("tidings.hub")
 

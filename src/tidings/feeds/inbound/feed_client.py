@@ -26,8 +26,8 @@ def split_login(url: str) -> tuple[str, str | None]:
         parts = urlsplit(url)
     except ValueError:
         return url, None
-    login, at, place = parts.netloc.rpartition("@")
-    if not at:
+    login, separator, place = parts.netloc.rpartition("@")
+    if not separator:
         return url, None
     name, _, password = login.partition(":")
     if ":" in unquote(name):
@@ -59,7 +59,7 @@ class FetchPolicy(HttpLimits):
     connect: float = 10.0
     read: float = 20.0
     total: float = 60.0
-    kept: float = 0.0
+    keep_alive: float = 0.0
     size: int = 16_000_000
     contact: str | None = None
     at_once: int = 8

@@ -40,7 +40,7 @@ def index_items(items: Iterable[Item | RefusedItem]) -> ItemsByKey:
 
 
 def plan_items(feed: PolledFeed, items: ItemsByKey, seen: Mapping[str, SeenItem]) -> Sequence[ItemOutcome]:
-    """Decide what to publish of the items that are new or have changed."""
+    """Plan the publications of items that are new or have changed."""
     return [
         _plan_item(feed, key, item, seen.get(key))
         for key, item in items.items()
@@ -49,40 +49,40 @@ def plan_items(feed: PolledFeed, items: ItemsByKey, seen: Mapping[str, SeenItem]
 
 
 def _plan_item(feed: PolledFeed, key: str, item: Item | RefusedItem, seen: SeenItem | None) -> ItemOutcome:
-    """Decide what to publish of an item.
+    """Plan the publication of an item.
 
     A feed that is added again has a new number, so an item edited back to an earlier content is published again.
     """
     id = publication_id(feed.url, item)
     if isinstance(item, RefusedItem):
-        return _refused(key, item, id, item.problem, None)
-    before = seen.publication if seen else None
-    body = n_triples(_with_earlier(item.graph, before) if before else item.graph)
+        return _refuse_item(key, item, id, item.problem, None)
+    previous = seen.publication if seen else None
+    body = n_triples(_with_earlier(item.graph, previous) if previous else item.graph)
     try:
         decode(body, N_TRIPLES)
     except DecodeProblem as problem:
-        return _refused(key, item, id, problem, body)
-    again_id = publication_id(feed.url, item, f"{feed.number} {before}")
+        return _refuse_item(key, item, id, problem, body)
+    again_id = publication_id(feed.url, item, f"{feed.number} {previous}")
     trace = traces.current_traceparent()
-    again = Publication(again_id, N_TRIPLES, body, traceparent=trace) if before else None
+    again = Publication(again_id, N_TRIPLES, body, traceparent=trace) if previous else None
     return ItemOutcome(key, item.hash, Publication(id, N_TRIPLES, body, traceparent=trace), again)
 
 
-def _refused(
+def _refuse_item(
     key: str, item: Item | RefusedItem, id: str, problem: DecodeProblem, body: bytes | None
 ) -> ItemOutcome:
     letter = DeadLetter(id, str(problem), problem.facts() | {"item": item.id}, body=body)
     return ItemOutcome(key, item.hash, None, letter=letter)
 
 
-def _with_earlier(graph: Graph, before: str) -> Graph:
+def _with_earlier(graph: Graph, previous: str) -> Graph:
     node = graph.edges[0].subject
-    return Graph((*graph.edges, Edge(node, iri(REPLACES), iri(PUBLICATION + before))))
+    return Graph((*graph.edges, Edge(node, iri(REPLACES), iri(PUBLICATION + previous))))
 
 
-def publication_id(url: str, item: Item | RefusedItem, before: str = "") -> str:
+def publication_id(url: str, item: Item | RefusedItem, previous: str = "") -> str:
     """Derive the id of a publication; `before` is the publication after which an item has its earlier content again."""
-    return "p-" + _digest(url, item.id, item.hash, before)
+    return "p-" + _digest(url, item.id, item.hash, previous)
 
 
 def _digest(*texts: str) -> str:

@@ -33,7 +33,7 @@ from tidings.store.encoding import Clock, format_instant, utc_now
 from tidings.store.store import Store
 
 CLAIMED = timedelta(minutes=10)
-"""How long a feed is reserved for the process that polls it, even if that process is lost."""
+"""Time for which a feed is reserved for the process that polls it, even if that process is lost."""
 
 APART = timedelta(minutes=1)
 """The shortest time between two polls of a feed, however often it is pinged."""
@@ -41,7 +41,7 @@ APART = timedelta(minutes=1)
 _log = logging.getLogger("tidings.feeds")
 
 MAX_WAIT_SECONDS = 5.0
-"""How soon a change by another process is noticed, a new feed or a ping."""
+"""Interval of checks for changes by other processes: new feeds and pings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,11 @@ class Poller(Closeable):
         inside, moment = self._client.egress.leads_inside(url), self._clock()
         if login is not None:
             check_login(url, self._client.egress)
-        known = self._store.polled_feeds.find(url)
+        existing = self._store.polled_feeds.find(url)
         polled = self._poll(
             self._store.polled_feeds.add(url, moment, inside, moment + CLAIMED, login), moment
         )
-        if polled.problem is not None and known is None:
+        if polled.problem is not None and existing is None:
             self._store.polled_feeds.remove(url)
             raise polled.problem
         return polled
@@ -148,9 +148,9 @@ class Poller(Closeable):
         self._wake.set()
         self._client.end()
 
-    def hasten(self, feeds: Iterable[PolledFeed]) -> None:
-        """Make feeds due because a ping says that they have changed."""
-        self._store.polled_feeds.hasten(feeds, self._clock(), APART)
+    def make_due(self, feeds: Iterable[PolledFeed]) -> None:
+        """Make feeds due after a ping for them."""
+        self._store.polled_feeds.make_due(feeds, self._clock(), APART)
         self._wake.set()
 
     def poll(self, feed: PolledFeed) -> PollResult | None:
@@ -161,21 +161,21 @@ class Poller(Closeable):
 
     def _poll(self, feed: PolledFeed, moment: datetime) -> PollResult:
         try:
-            answer, read = self._fetched(feed, moment)
+            answer, read = self._fetch_feed(feed, moment)
         except (FetchProblem, InputError, Overloaded) as problem:
             if self._stopped:
                 return PollResult(feed.url, feed, problem=problem)
             return self._failed(feed, problem, moment)
         except Exception as error:  # noqa: BLE001  a bug with one feed must not stop the others
             _log.error("reading %s failed", feed.url, exc_info=error)
-            what, hint = "reading the feed failed", "this is a bug in Tidings"
-            mistake = TidingsError(what, where=feed.url, received=type(error).__name__, hint=hint)
+            message, hint = "reading the feed failed", "this is a bug in Tidings"
+            mistake = TidingsError(message, where=feed.url, received=type(error).__name__, hint=hint)
             return self._failed(feed, mistake, moment)
         if read is None:
-            return self._unchanged(feed, answer, moment)
+            return self._record_unchanged(feed, answer, moment)
         return self._published(feed, answer, *read, moment)
 
-    def _fetched(
+    def _fetch_feed(
         self, feed: PolledFeed, moment: datetime
     ) -> tuple[HttpResponse, tuple[Feed, ItemsByKey] | None]:
         """Fetch and parse a feed; the second value is None if it has not changed."""
@@ -186,13 +186,13 @@ class Poller(Closeable):
         response.check_status(answer, moment)
         return answer, response.parse_response(answer)
 
-    def _unchanged(self, feed: PolledFeed, answer: HttpResponse, moment: datetime) -> PollResult:
+    def _record_unchanged(self, feed: PolledFeed, answer: HttpResponse, moment: datetime) -> PollResult:
         due = self._next(feed, answer, feed.ttl, feed.skips, moment)
         changes = {**response.success_columns(moment), "next_poll": format_instant(due)}
         changes |= response.location_columns(feed, answer)
         stored = self._store.polled_feeds.record(feed, changes)
         if stored and stored.hub and stored.topic:
-            stored = self._pushed(stored, websub.HubLink(stored.hub, stored.topic), moment)
+            stored = self._request_push(stored, websub.HubLink(stored.hub, stored.topic), moment)
         return PollResult(feed.url, stored)
 
     def _failed(self, feed: PolledFeed, problem: TidingsError, moment: datetime) -> PollResult:
@@ -226,7 +226,9 @@ class Poller(Closeable):
             return PollResult(feed.url, None)
         stored, counts = outcome
         pushing = websub.find_hub(answer, facts)
-        return PollResult(feed.url, self._pushed(stored, pushing, moment) if pushing else stored, counts)
+        return PollResult(
+            feed.url, self._request_push(stored, pushing, moment) if pushing else stored, counts
+        )
 
     def _take(
         self, feed: PolledFeed, items: ItemsByKey, changes: dict[str, object], moment: datetime
@@ -244,7 +246,7 @@ class Poller(Closeable):
         due = schedule.next_allowed(due, skips, self._chance)
         return min(due, datetime.fromisoformat(feed.lease)) if pushed and feed.lease else due
 
-    def _pushed(self, feed: PolledFeed, pushing: websub.HubLink, moment: datetime) -> PolledFeed | None:
+    def _request_push(self, feed: PolledFeed, pushing: websub.HubLink, moment: datetime) -> PolledFeed | None:
         """Request pushes from the hub, if it can reach this machine and has not confirmed them already."""
         if self._public_url is None or not websub.needs_request(feed, pushing, moment):
             return feed

@@ -22,7 +22,7 @@ from tidings.store.encoding import format_instant
 
 FEEDS = (ATOM, RSS, JSON_FEED, RDF_XML)
 MAX_SEARCHED_BYTES, MAX_SUGGESTED_FEEDS = 200_000, 3
-"""How much of a page is searched for links to feeds, and how many of them are shown."""
+"""Bytes of a page that are searched for links to feeds, and the maximum number of links shown."""
 
 _LINK = re.compile(r"<link\b([^<>]{1,2000})>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"([a-z]{1,20})\s?=\s?(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
@@ -31,7 +31,7 @@ _ATTRIBUTE = re.compile(r"([a-z]{1,20})\s?=\s?(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'
 def discover_feeds(page: bytes, url: str) -> list[str]:
     """Return the first feeds that a page links to: users often copy the URL of the page.
 
-    They are only shown in the error. The user knows which one is meant.
+    They are only shown in the error. The user picks one.
     """
     tags = _LINK.findall(page[:MAX_SEARCHED_BYTES].decode(errors="replace"))
     links = [_feed_link(tag, url) for tag in tags]
@@ -68,14 +68,14 @@ def conditional_headers(feed: PolledFeed) -> dict[str, str]:
 def check_status(answer: HttpResponse, moment: datetime) -> None:
     """Raise if the status of a response is not 200."""
     if answer.status == 410:
-        what = "the feed is gone, and is not polled any more"
-        raise FetchProblem(what, gone=True, where=answer.url, received="status 410")
+        message = "the feed is gone, and is not polled any more"
+        raise FetchProblem(message, gone=True, where=answer.url, received="status 410")
     if answer.status != 200:
-        after = parse_retry_after(answer.headers, moment)
+        retry_after = parse_retry_after(answer.headers, moment)
         hint = LOGIN_HINT if answer.status == 401 else None
         received = f"status {answer.status}"
         raise FetchProblem(
-            "the feed is not available", after=after, where=answer.url, received=received, hint=hint
+            "the feed is not available", after=retry_after, where=answer.url, received=received, hint=hint
         )
 
 

@@ -43,33 +43,33 @@ def skips_of(hours: Iterable[int], days: Iterable[int]) -> int | None:
 
 def next_allowed(due: datetime, skips: int | None, chance: Random) -> datetime:
     """Return the time, or a random time soon after the skipped hours and days."""
-    at = due.astimezone(UTC)
-    if not _is_skipped(at, skips or 0):
+    hour = due.astimezone(UTC)
+    if not _is_skipped(hour, skips or 0):
         return due
-    at = at.replace(minute=0, second=0, microsecond=0)
-    while _is_skipped(at, skips or 0):
-        at += timedelta(hours=1)
-    return at + SOONEST * chance.uniform(0, 1)
+    hour = hour.replace(minute=0, second=0, microsecond=0)
+    while _is_skipped(hour, skips or 0):
+        hour += timedelta(hours=1)
+    return hour + SOONEST * chance.uniform(0, 1)
 
 
-def _is_skipped(at: datetime, skips: int) -> bool:
-    return bool(skips >> at.hour & 1 or skips >> 24 + at.weekday() & 1)
+def _is_skipped(moment: datetime, skips: int) -> bool:
+    return bool(skips >> moment.hour & 1 or skips >> 24 + moment.weekday() & 1)
 
 
 def after_success(
     moment: datetime, ttl: int | None, headers: Mapping[str, str], chance: Random, pushed: bool = False
 ) -> datetime:
     """Return when to poll again after a success."""
-    asked = [timedelta(minutes=min(ttl, LONGEST_TTL))] if ttl is not None else []
+    intervals = [timedelta(minutes=min(ttl, LONGEST_TTL))] if ttl is not None else []
     age = _MAX_AGE.search(headers.get("cache-control", ""))
-    asked += [timedelta(seconds=int(age[1]))] if age else []
-    wait = min(LATEST, max(SOONEST, *asked)) if asked else USUAL
+    intervals += [timedelta(seconds=int(age[1]))] if age else []
+    wait = min(LATEST, max(SOONEST, *intervals)) if intervals else USUAL
     wait = max(wait, PUSHED) if pushed else wait
     wait = max(wait, timedelta(seconds=parse_retry_after(headers, moment) or 0))
     return moment + wait * chance.uniform(1, 1.1)
 
 
-def after_failure(moment: datetime, failures: int, after: int | None, chance: Random) -> datetime:
+def after_failure(moment: datetime, failures: int, retry_after: int | None, chance: Random) -> datetime:
     """Return when to poll again after this many failures in a row."""
     wait = min(LATEST, FIRST_RETRY * (1 << min(failures - 1, 20))) * chance.uniform(0.5, 1.5)
-    return moment + max(wait, timedelta(seconds=after or 0))
+    return moment + max(wait, timedelta(seconds=retry_after or 0))

@@ -59,12 +59,12 @@ def find_hub(answer: HttpResponse, feed: Feed) -> HubLink | None:
 
 def _links(answer: HttpResponse) -> list[tuple[str, str | None]]:
     """Return relations and URLs of the Link headers in reverse order."""
-    found: list[tuple[str, str | None]] = []
+    links: list[tuple[str, str | None]] = []
     for address, parameters in _LINK.findall(answer.headers.get("link", "")[:20_000]):
         rel = _REL.search(parameters)
         names = (rel[1] or rel[2] or "").lower().split() if rel else []
-        found += [(name, resolved(answer.url, address)) for name in names]
-    return found[::-1]
+        links += [(name, resolved(answer.url, address)) for name in names]
+    return links[::-1]
 
 
 def needs_request(feed: PolledFeed, pushing: HubLink, moment: datetime) -> bool:
@@ -116,19 +116,19 @@ def request_push(
 
 
 def verify_callback(
-    feed: PolledFeed, asked: Mapping[str, str], moment: datetime
+    feed: PolledFeed, parameters: Mapping[str, str], moment: datetime
 ) -> tuple[dict[str, object], str] | None:
     """Return the new columns and the answer for a callback of the hub; None without a request."""
-    if asked.get("hub.topic") != feed.topic or feed.push not in (ASKED, VERIFIED):
+    if parameters.get("hub.topic") != feed.topic or feed.push not in (ASKED, VERIFIED):
         return None
-    if asked.get("hub.mode") == "denied":
+    if parameters.get("hub.mode") == "denied":
         return {"push": DENIED}, ""
-    if asked.get("hub.mode") != "subscribe" or not asked.get("hub.challenge"):
+    if parameters.get("hub.mode") != "subscribe" or not parameters.get("hub.challenge"):
         return None
-    seconds = asked.get("hub.lease_seconds", "")
+    seconds = parameters.get("hub.lease_seconds", "")
     lease = timedelta(seconds=int(seconds[:10])) if seconds.isascii() and seconds.isdecimal() else LEASE
     until = moment + min(LONGEST, max(SHORTEST, lease)) * RENEWED
-    return {"push": VERIFIED, "lease": format_instant(until)}, asked["hub.challenge"]
+    return {"push": VERIFIED, "lease": format_instant(until)}, parameters["hub.challenge"]
 
 
 def is_signature_valid(secret: str | None, signature: str | None, body: bytes) -> bool:

@@ -50,8 +50,8 @@ class FeedUrls:
     def topic(self, url: str) -> tuple[str, str] | None:
         """Return token and format of a feed URL; None if it is not a URL of this service."""
         path = url.removeprefix(self.public_url) if url.startswith(self.public_url + "/") else ""
-        found = _FEED.fullmatch(path)
-        return (found["token"], found["format"]) if found else None
+        match = _FEED.fullmatch(path)
+        return (match["token"], match["format"]) if match else None
 
 
 def create_feed_urls(public_url: str) -> FeedUrls:
@@ -118,16 +118,16 @@ class FeedTokens:
 
     def tokens(self, subscriber: str, subscriptions: Collection[str]) -> dict[str, str | None]:
         """Return the tokens of feeds; missing ones are created in one transaction."""
-        found = self.store.feed_addresses.addresses(subscriber)
-        missing = [name for name in subscriptions if name not in found]
+        numbers = self.store.feed_addresses.addresses(subscriber)
+        missing = [name for name in subscriptions if name not in numbers]
         if missing:
             drawn = {name: secrets.token_hex(16) for name in missing}
             new = {
-                name: (nonce, hash_token(self._made(subscriber, name, nonce)))
+                name: (nonce, hash_token(self._make_token(subscriber, name, nonce)))
                 for name, nonce in drawn.items()
             }
-            found = self.store.feed_addresses.add(subscriber, new)
-        return {name: self.token_of(found[name]) for name in subscriptions}
+            numbers = self.store.feed_addresses.add(subscriber, new)
+        return {name: self.token_of(numbers[name]) for name in subscriptions}
 
     def renew(self, subscriber: str, subscription: str = ALL_FEEDS) -> str | None:
         """Revoke the token of a feed and create a new one."""
@@ -135,14 +135,14 @@ class FeedTokens:
         return self.token(subscriber, subscription)
 
     def token_of(self, address: FeedAddress) -> str | None:
-        token = self._made(address.subscriber, address.subscription, address.nonce)
+        token = self._make_token(address.subscriber, address.subscription, address.nonce)
         return token if hmac.compare_digest(hash_token(token), address.hash) else None
 
     def find(self, token: str) -> FeedAddress | None:
         """Find an address by token, revoked or not. An unknown token costs the same: a hash and a query."""
         return self.store.feed_addresses.find(hash_token(token))
 
-    def _made(self, subscriber: str, subscription: str, nonce: str) -> str:
+    def _make_token(self, subscriber: str, subscription: str, nonce: str) -> str:
         named = "\0".join((nonce, subscriber, subscription)).encode()
         drawn = hmac.digest(self.key, named, "sha256")[:TOKEN_BYTES]
         return base64.urlsafe_b64encode(drawn).decode()

@@ -65,7 +65,8 @@ def build_entry(listed: NumberedNotification, publication: Publication | None) -
         id=urn(notification.id),
         title=_title(summary, notification),
         link=sanitize.safe_link(summary.link),
-        summary=sanitize.to_line(summary.description or "", sanitize.SUMMARY) or _why(notification),
+        summary=sanitize.to_line(summary.description or "", sanitize.SUMMARY)
+        or _describe_reasons(notification),
         content=_content(summary, notification),
         published=published,
         updated=updated,
@@ -80,7 +81,7 @@ def _summarize(notification: Notification, publication: Publication | None) -> P
     if notification.kind == WITHHELD:
         return PublicationSummary(title=WITHHELD, description="You may not see this publication any more.")
     if find_change(notification) is not None:
-        return PublicationSummary(title=_changed(notification))
+        return PublicationSummary(title=_describe_change(notification))
     return summarize_publication(publication if notification.kind == MATCHED else None, _nodes(notification))
 
 
@@ -93,7 +94,7 @@ def publication_title(notification: Notification, publication: Publication | Non
     )
 
 
-def _changed(notification: Notification) -> str:
+def _describe_change(notification: Notification) -> str:
     """Describe a changed object or resource. They are not in the journal, even if a publication has the same id."""
     return escape_html(format_change(notification))
 
@@ -116,7 +117,7 @@ def _title(summary: PublicationSummary, notification: Notification) -> str:
     )
 
 
-def _why(notification: Notification) -> str:
+def _describe_reasons(notification: Notification) -> str:
     return sanitize.to_line(escape_html(format_reasons(notification.because)), sanitize.SUMMARY)
 
 
@@ -130,16 +131,16 @@ def _content(summary: PublicationSummary, notification: Notification) -> str:
     body = sanitize.sanitize_html(summary.content or summary.description or "")
     shown = (shorten(format_reason(one), sanitize.SUMMARY) for one in notification.because)
     reasons = "".join(f"<li>{escape_html(one)}</li>" for one in shown)
-    why = f"<p>Because:</p><ul>{reasons}</ul>" if reasons else ""
-    return body + sanitize.sanitize_html(_values(notification) + why + _bindings(notification))
+    reasons_html = f"<p>Because:</p><ul>{reasons}</ul>" if reasons else ""
+    return body + sanitize.sanitize_html(_values(notification) + reasons_html + _bindings(notification))
 
 
 def _values(notification: Notification) -> str:
     """Render the values of a changed object before and after."""
     changed = find_change(notification) or {}
-    before, after = changed.get("before") or {}, changed.get("after") or {}
-    names = list(dict.fromkeys((*before, *after)))[:ROWS]
-    lines = ((name, _value(before, name), _value(after, name)) for name in names)
+    old, new = changed.get("before") or {}, changed.get("after") or {}
+    names = list(dict.fromkeys((*old, *new)))[:ROWS]
+    lines = ((name, _value(old, name), _value(new, name)) for name in names)
     rows = "".join(f"<tr>{''.join(f'<td>{escape_html(cell)}</td>' for cell in line)}</tr>" for line in lines)
     head = "<tr><th></th><th>before</th><th>after</th></tr>"
     limits = f"<p>{escape_html(format_limits(notification))}</p>" if format_limits(notification) else ""
@@ -160,8 +161,8 @@ def _bindings(notification: Notification) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row))
     head = "".join(f"<th>?{escape_html(name)}</th>" for name in names)
     lines = ("".join(f"<td>{_cell(row, name)}</td>" for name in names) for row in rows)
-    more = len(binding_rows(notification.bindings)) - len(rows)
-    remark = (notification.bindings or {}).get("note") or (f"and {more:,} more" if more else "")
+    omitted = len(binding_rows(notification.bindings)) - len(rows)
+    remark = (notification.bindings or {}).get("note") or (f"and {omitted:,} more" if omitted else "")
     note = f"<p>{escape_html(remark)}</p>" if remark else ""
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{note}"
 
@@ -203,7 +204,7 @@ def _clean(value: Any) -> Any:
 def summarize_publication(publication: Publication | None, about: Sequence[str] = ()) -> PublicationSummary:
     """Summarize a publication; `about` names resources that the match is about.
 
-    Each kind of publications knows where title, link, text and date are; what a publication lacks is left out. The
+    Each kind of publications finds title, link, text and date; missing ones are left out. The
     summary is empty for a publication that is not in the journal, because the stream reads a folder, and for one
     that today's limits would reject.
     """

@@ -56,7 +56,7 @@ class OpenFeed:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class RemovedFeed:
     """A feed whose address was revoked or whose subscription was removed."""
 
 
@@ -83,31 +83,35 @@ class PersonalFeeds:
         self._tags: OrderedDict[object, str] = OrderedDict()
         self._lock = Lock()
 
-    def open(self, token: str) -> OpenFeed | Gone | None:
+    def open(self, token: str) -> OpenFeed | RemovedFeed | None:
         """Open the feed with a token; None if there never was one."""
         address = self.addresses.find(token)
         if address is None or address.subscription == ALL_FEEDS:
             return None
-        return self.opened(address, token)
+        return self.open_address(address, token)
 
-    def opened(self, address: FeedAddress, token: str) -> OpenFeed | Gone:
+    def open_address(self, address: FeedAddress, token: str) -> OpenFeed | RemovedFeed:
         """Open a feed by its address. The id of a removed subscription may have another owner now."""
-        wanted = self.find(address.subscriber, address.subscription)
-        if address.revoked or wanted is None:
-            return Gone()
-        last, time = self.store.numbered_notifications.last(wanted.subscriber, wanted.id)
-        changed = self.store.audiences.changed(wanted.subscriber)
+        subscription = self.find(address.subscriber, address.subscription)
+        if address.revoked or subscription is None:
+            return RemovedFeed()
+        last, time = self.store.numbered_notifications.last(subscription.subscriber, subscription.id)
+        changed = self.store.audiences.last_change(subscription.subscriber)
         newest = max(time or address.made, changed.time)
-        return OpenFeed(address, wanted, token, last, newest, changed.version)
+        return OpenFeed(address, subscription, token, last, newest, changed.version)
 
     def find(self, subscriber: str, id: str) -> Subscription | None:
         """Find the subscription of a feed.
 
         Objects have no subscription that could be removed: their feed exists once it has an entry. Rules have no feed.
         """
-        found = self.store.subscriptions.find(id) or self.store.paused.find(id)
-        if found is not None and found.subscriber == subscriber and found.language != RULES:
-            return found
+        subscription = self.store.subscriptions.find(id) or self.store.paused.find(id)
+        if (
+            subscription is not None
+            and subscription.subscriber == subscriber
+            and subscription.language != RULES
+        ):
+            return subscription
         return (
             object_subscription(subscriber, id)
             if self.store.numbered_notifications.is_object_source(subscriber, id)
@@ -147,11 +151,11 @@ class PersonalFeeds:
         """
         time = page.opened.time
         if page.is_archive:
-            wanted = page.opened.subscription
+            subscription = page.opened.subscription
             [newest] = self.store.numbered_notifications.read(
-                wanted.subscriber, wanted.id, page.last, page.last
+                subscription.subscriber, subscription.id, page.last, page.last
             )
-            time = max(newest.time, self.store.audiences.changed(wanted.subscriber).time)
+            time = max(newest.time, self.store.audiences.last_change(subscription.subscriber).time)
         whole = datetime.fromisoformat(time).replace(microsecond=0)
         return whole if self.store.hub.now() >= whole + timedelta(seconds=1) else whole - timedelta(seconds=1)
 
@@ -159,62 +163,77 @@ class PersonalFeeds:
         """Return the URLs of a page and its neighbours."""
         token, format, archives = page.opened.token, page.format.suffix, page.opened.archives
         current = self.places.feed(token, format)
-        before = page.number - 1 if page.is_archive else archives
-        after = page.number + 1 if 0 < page.number <= archives else None
+        previous_page = page.number - 1 if page.is_archive else archives
+        next_page = page.number + 1 if 0 < page.number <= archives else None
         return Links(
             self=self.places.archive(token, page.number, format) if page.is_archive else current,
             current=current,
             hub=self.places.hub,
             home=self.places.home,
-            prev_archive=self.places.archive(token, before, format) if before else None,
-            next_archive=self.places.archive(token, after, format) if after else None,
+            prev_archive=self.places.archive(token, previous_page, format) if previous_page else None,
+            next_archive=self.places.archive(token, next_page, format) if next_page else None,
         )
 
     def _feed(self, page: FeedPage) -> Feed:
-        wanted = page.opened.subscription
-        listed = self.store.numbered_notifications.read(wanted.subscriber, wanted.id, page.first, page.last)
-        found = self.store.journal.find_all({one.notification.publication for one in listed}, LARGEST)
+        subscription = page.opened.subscription
+        listed = self.store.numbered_notifications.read(
+            subscription.subscriber, subscription.id, page.first, page.last
+        )
+        publications = self.store.journal.find_all(
+            {numbered.notification.publication for numbered in listed}, LARGEST
+        )
         return Feed(
-            id=urn(wanted.subscriber, wanted.id),
-            title=feed_title(wanted),
+            id=urn(subscription.subscriber, subscription.id),
+            title=feed_title(subscription),
             description=to_line(
-                escape_html(f"Notifications of {wanted.subscriber} for {_source(wanted)}"), SUMMARY
+                escape_html(f"Notifications of {subscription.subscriber} for {_source(subscription)}"),
+                SUMMARY,
             ),
             updated=datetime.fromisoformat(listed[0].time if listed else page.opened.address.made),
             links=self.links(page),
-            entries=tuple(build_entry(one, found.get(one.notification.publication)) for one in listed),
+            entries=tuple(
+                build_entry(numbered, publications.get(numbered.notification.publication))
+                for numbered in listed
+            ),
             archive=page.is_archive,
         )
 
-    def opml(self, token: str) -> bytes | Gone | None:
+    def opml(self, token: str) -> bytes | RemovedFeed | None:
         """Render the list of a subscriber's feeds as OPML; each feed gets an address if it has none."""
         address = self.addresses.find(token)
         if address is None or address.subscription != ALL_FEEDS:
             return None
         if address.revoked:
-            return Gone()
-        listed = self.listed(address.subscriber)
+            return RemovedFeed()
+        listed = self.list_with_tokens(address.subscriber)
         named = [(feed_title(one), self.places.feed(token, "atom")) for one, token in listed if token]
         made = datetime.fromisoformat(address.made)
         return render_opml(to_line(escape_html(f"Tidings for {address.subscriber}")), made, named)
 
-    def wanted(self, subscriber: str) -> list[Subscription]:
-        """List what a subscriber has feeds of: subscriptions, then databases of objects. Rules have none."""
-        paused = [one for one in self.store.paused.all(subscriber) if one.language != RULES]
-        found = [*self.store.subscriptions.list(subscriber), *paused]
-        known = {one.id for one in found}
+    def list_subscriptions(self, subscriber: str) -> list[Subscription]:
+        """List the sources of a subscriber's feeds: subscriptions, then databases of objects. Rules have none."""
+        paused = [
+            subscription
+            for subscription in self.store.paused.all(subscriber)
+            if subscription.language != RULES
+        ]
+        subscriptions = [*self.store.subscriptions.list(subscriber), *paused]
+        ids = {subscription.id for subscription in subscriptions}
         sources = self.store.numbered_notifications.object_sources(subscriber)
-        return [*found, *(object_subscription(subscriber, name) for name in sources if name not in known)]
+        return [
+            *subscriptions,
+            *(object_subscription(subscriber, name) for name in sources if name not in ids),
+        ]
 
-    def listed(self, subscriber: str) -> list[tuple[Subscription, str | None]]:
-        """List what a subscriber has feeds of, with the tokens."""
-        found = self.wanted(subscriber)
-        tokens = self.addresses.tokens(subscriber, [one.id for one in found])
-        return [(one, tokens[one.id]) for one in found]
+    def list_with_tokens(self, subscriber: str) -> list[tuple[Subscription, str | None]]:
+        """List the sources of a subscriber's feeds, with the tokens."""
+        subscriptions = self.list_subscriptions(subscriber)
+        tokens = self.addresses.tokens(subscriber, [subscription.id for subscription in subscriptions])
+        return [(subscription, tokens[subscription.id]) for subscription in subscriptions]
 
 
 def _identity(page: FeedPage) -> object:
-    """Return what determines the content of a page. A removed subscription may come back with another text."""
+    """Return the values that identify the content of a page. A removed subscription may return with another text."""
     opened = page.opened
     newest = (opened.last, opened.address.made) if not page.is_archive else page.number <= opened.archives
     return (
@@ -239,16 +258,20 @@ def object_subscription(subscriber: str, source: str) -> Subscription:
     return Subscription(source, subscriber, OBJECTS, f"Changes in {source}")
 
 
-def _source(wanted: Subscription) -> str:
-    return f"changes in {wanted.id}" if wanted.language == OBJECTS else f"the subscription {wanted.id}"
+def _source(subscription: Subscription) -> str:
+    return (
+        f"changes in {subscription.id}"
+        if subscription.language == OBJECTS
+        else f"the subscription {subscription.id}"
+    )
 
 
-def feed_title(one: Subscription) -> str:
-    """Return the text of a subscription without its prologue, such as prefixes, which are long and say little."""
-    guide = find_guide(one.language)
+def feed_title(subscription: Subscription) -> str:
+    """Return the text of a subscription without its prologue, such as prefixes, which are long and uninformative."""
+    guide = find_guide(subscription.language)
     prologue = guide.prologue if guide else None
-    text = re.sub(prologue, "", one.text, flags=re.IGNORECASE) if prologue else one.text
-    return to_line(escape_html(text), 100) or to_line(escape_html(one.id), 100)
+    text = re.sub(prologue, "", subscription.text, flags=re.IGNORECASE) if prologue else subscription.text
+    return to_line(escape_html(text), 100) or to_line(escape_html(subscription.id), 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,27 +287,29 @@ class FeedLocation:
 
 def list_locations(feeds: PersonalFeeds, subscriber: str) -> list[FeedLocation]:
     """List the feeds of a subscriber with their URLs."""
-    return [_location(feeds, one.id, token) for one, token in feeds.listed(subscriber)]
+    return [_location(feeds, one.id, token) for one, token in feeds.list_with_tokens(subscriber)]
 
 
 def page_locations(feeds: PersonalFeeds, subscriber: str, after: str, limit: int) -> list[FeedLocation]:
     """List a page of feeds in the order of ids; only these get URLs."""
-    found = sorted(one.id for one in feeds.wanted(subscriber) if one.id > after)[:limit]
-    tokens = feeds.addresses.tokens(subscriber, found) if found else {}
-    return [_location(feeds, id, tokens[id]) for id in found]
+    ids = sorted(
+        subscription.id for subscription in feeds.list_subscriptions(subscriber) if subscription.id > after
+    )[:limit]
+    tokens = feeds.addresses.tokens(subscriber, ids) if ids else {}
+    return [_location(feeds, id, tokens[id]) for id in ids]
 
 
 def locate_feed(feeds: PersonalFeeds, subscriber: str, id: str | None = None) -> FeedLocation:
     """Return the location of the feed of a subscription, or of the list of all feeds."""
-    return _location(feeds, id, feeds.addresses.token(subscriber, _known(feeds, subscriber, id)))
+    return _location(feeds, id, feeds.addresses.token(subscriber, _check_subscription(feeds, subscriber, id)))
 
 
 def renew_location(feeds: PersonalFeeds, subscriber: str, id: str | None = None) -> FeedLocation:
     """Replace the URL of a feed; the old one stops working."""
-    return _location(feeds, id, feeds.addresses.renew(subscriber, _known(feeds, subscriber, id)))
+    return _location(feeds, id, feeds.addresses.renew(subscriber, _check_subscription(feeds, subscriber, id)))
 
 
-def _known(feeds: PersonalFeeds, subscriber: str, id: str | None) -> str:
+def _check_subscription(feeds: PersonalFeeds, subscriber: str, id: str | None) -> str:
     if id is None:
         return ALL_FEEDS
     if feeds.find(subscriber, id) is None:

@@ -29,7 +29,7 @@ from tidings.store.encoding import Clock, format_instant, utc_now
 from tidings.store.tables import subscriptions
 
 LEASE = timedelta(minutes=2)
-"""How long a worker has an intent for itself: longer than a request to a callback can take."""
+"""Lease time of an intent: longer than a request to a callback can take."""
 
 SUBSCRIBE, UNSUBSCRIBE, DENIED = "subscribe", "unsubscribe", "denied"
 
@@ -96,7 +96,9 @@ class HubStore:
         now = self.now()
         due = format_instant(now + timedelta(seconds=seconds))
         values = {"attempts": intent.attempts + 1, "due": due, "since": format_instant(now)}
-        postponed = update(hub_intents).where(*_key(hub_intents, intent), _same(intent)).values(values)
+        postponed = (
+            update(hub_intents).where(*_key(hub_intents, intent), _match_intent(intent)).values(values)
+        )
         self._database.transact(lambda c: c.execute(postponed))
 
     def deny(self, denied: HubRequest | HubSubscription) -> None:
@@ -104,7 +106,7 @@ class HubStore:
         self._database.transact(lambda c: _deny(c, denied, format_instant(self.now())))
 
     def subscriptions(self, address: str | None = None) -> list[HubSubscription]:
-        """List subscriptions with a valid lease whose callbacks are not gone, of all feeds or of one."""
+        """List subscriptions with a valid lease whose callbacks still exist, of all feeds or of one."""
         query = _valid(format_instant(self.now()))
         if address is not None:
             query = query.where(hub_subscriptions.c.address == address)
@@ -115,13 +117,13 @@ class HubStore:
         query = _valid(format_instant(self.now())).where(hub_subscriptions.c.destination == destination)
         return next(iter(self._list(query)), None)
 
-    def ended(self, most: int) -> list[HubSubscription]:
-        """List subscriptions whose feed may be gone: its address was revoked, or its subscription removed."""
-        return self._list(_ended(format_instant(self.now())).limit(most))
+    def list_removed(self, most: int) -> list[HubSubscription]:
+        """List subscriptions whose feed may no longer exist: its address was revoked, or its subscription removed."""
+        return self._list(_removed_feeds(format_instant(self.now())).limit(most))
 
     def sweep(self) -> int:
-        """Remove subscriptions whose lease has ended or whose callback is gone; return how many."""
-        query = _over(format_instant(self.now()))
+        """Remove subscriptions whose lease has ended or whose callback no longer exists; return their number."""
+        query = _expired_leases(format_instant(self.now()))
         if not self._list(query.limit(1)):
             return 0
         return self._database.transact(lambda c: _sweep(c, query))
@@ -140,7 +142,7 @@ def _key(table: Table, keyed: HubRequest | HubSubscription) -> tuple[Any, ...]:
     return tuple(table.c[name] == getattr(keyed, name) for name in _KEY)
 
 
-def _same(intent: HubRequest) -> Any:
+def _match_intent(intent: HubRequest) -> Any:
     """Match a request unless a newer one has replaced it."""
     return hub_intents.c.challenge == intent.challenge
 
@@ -151,21 +153,23 @@ def _valid(now: str) -> Select[*tuple[Any, ...]]:
     )
 
 
-def _over(now: str) -> Select[*tuple[Any, ...]]:
+def _expired_leases(now: str) -> Select[*tuple[Any, ...]]:
     active = select(destinations.c.id).where(destinations.c.state == ACTIVE)
     return _SUBSCRIPTIONS.where(
         or_(hub_subscriptions.c.lease_end <= now, hub_subscriptions.c.destination.not_in(active))
     )
 
 
-def _ended(now: str) -> Select[*tuple[Any, ...]]:
-    address, wanted = feed_addresses.c, subscriptions.c
-    live = wanted.removed.is_(None) & (wanted.id == address.subscription)
-    theirs = live & (wanted.subscriber == address.subscriber)
+def _removed_feeds(now: str) -> Select[*tuple[Any, ...]]:
+    address, subscription = feed_addresses.c, subscriptions.c
+    live = subscription.removed.is_(None) & (subscription.id == address.subscription)
+    theirs = live & (subscription.subscriber == address.subscriber)
     return (
         _SUBSCRIPTIONS.join(feed_addresses, address.hash == hub_subscriptions.c.address)
         .outerjoin(subscriptions, theirs)
-        .where(hub_subscriptions.c.lease_end > now, or_(address.revoked.is_not(None), wanted.id.is_(None)))
+        .where(
+            hub_subscriptions.c.lease_end > now, or_(address.revoked.is_not(None), subscription.id.is_(None))
+        )
     )
 
 
@@ -189,7 +193,7 @@ def _take_intents(connection: Connection, now: datetime, most: int) -> list[HubR
 
 
 def _remove_intent(connection: Connection, intent: HubRequest) -> bool:
-    removed = connection.execute(delete(hub_intents).where(*_key(hub_intents, intent), _same(intent)))
+    removed = connection.execute(delete(hub_intents).where(*_key(hub_intents, intent), _match_intent(intent)))
     return bool(removed.rowcount)
 
 
@@ -218,8 +222,8 @@ def _confirm(connection: Connection, intent: HubRequest, now: datetime) -> None:
     row = connection.execute(query).one_or_none()
     lease_end = format_instant(now + timedelta(seconds=intent.lease))
     if row is not None and intent.mode == SUBSCRIBE:
-        known = hub_subscriptions.c.destination == row.destination
-        connection.execute(update(hub_subscriptions).where(known).values(lease_end=lease_end))
+        same_destination = hub_subscriptions.c.destination == row.destination
+        connection.execute(update(hub_subscriptions).where(same_destination).values(lease_end=lease_end))
         renewed = update(destinations).where(destinations.c.id == row.destination)
         connection.execute(renewed.values(secret=intent.secret))
         return
@@ -289,8 +293,8 @@ def deliver_by_destinations(connection: Connection) -> None:
         }
         cursor |= dict.fromkeys(("leased", "ticket", "delivered", "failures"), 0)
         connection.execute(insert(delivery_cursors), cursor)
-        kept = {name: getattr(row, name) for name in ("address", "format", "callback", "lease_end")}
-        connection.execute(insert(hub_subscriptions), kept | {"destination": made.id})
+        values = {name: getattr(row, name) for name in ("address", "format", "callback", "lease_end")}
+        connection.execute(insert(hub_subscriptions), values | {"destination": made.id})
     # Notifications may not be numbered yet: the delivery worker looks at the last one again.
     sequence = scheduling_cursors.c.sequence
     connection.execute(update(scheduling_cursors).where(sequence > 0).values(sequence=sequence - 1))

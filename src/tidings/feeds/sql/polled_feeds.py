@@ -88,19 +88,19 @@ class PolledFeeds:
         """Return the feeds that are due, longest first, and those polled before the clock was set back."""
         c = polled_feeds.c
         set_back = func.coalesce(c.polled, c.added) > latest_possible(moment)
-        found = self._where(c.next_poll.is_not(None), or_(c.next_poll <= format_instant(moment), set_back))
-        return tuple(sorted(found, key=lambda feed: feed.next_poll or ""))
+        feeds = self._where(c.next_poll.is_not(None), or_(c.next_poll <= format_instant(moment), set_back))
+        return tuple(sorted(feeds, key=lambda feed: feed.next_poll or ""))
 
     def next_due(self) -> str | None:
         """Return when the next feed is due."""
         with self._database.read() as connection:
-            found: str | None = connection.execute(select(func.min(polled_feeds.c.next_poll))).scalar()
-        return found
+            next_poll: str | None = connection.execute(select(func.min(polled_feeds.c.next_poll))).scalar()
+        return next_poll
 
     def _where(self, *conditions: ColumnElement[bool]) -> tuple[PolledFeed, ...]:
-        wanted = select(*_COLUMNS).where(*conditions).order_by(polled_feeds.c.number)
+        query = select(*_COLUMNS).where(*conditions).order_by(polled_feeds.c.number)
         with self._database.read() as connection:
-            return tuple(map(_feed, connection.execute(wanted)))
+            return tuple(map(_feed, connection.execute(query)))
 
     def add(
         self,
@@ -131,7 +131,7 @@ class PolledFeeds:
         """Claim a feed for polling until then; None if another process claimed it since it was read.
 
         If the clock was set back since the last poll, it is unknown when the lease of the hub ends. The claimed feed
-        has none, so that the hub is asked again.
+        has none, so that the hub receives a new request.
         """
         c = polled_feeds.c
         lease = None if was_set_back(feed.polled, moment) else feed.lease
@@ -144,25 +144,27 @@ class PolledFeeds:
             return None
         return replace(feed, lease=lease)
 
-    def hasten(self, feeds: Iterable[PolledFeed], moment: datetime, apart: timedelta) -> None:
+    def make_due(self, feeds: Iterable[PolledFeed], moment: datetime, apart: timedelta) -> None:
         """Make feeds due after a ping, but not sooner than `apart` after their last poll.
 
-        A feed that is gone is not polled again.
+        A feed that no longer exists is not polled again.
         """
         due = {
             feed.number: format_instant(moment)
             if was_set_back(feed.polled, moment)
-            else max(format_instant(moment), _after(feed.polled, apart))
+            else max(format_instant(moment), _add_interval(feed.polled, apart))
             for feed in feeds
         }
 
-        def each_sooner(connection: Connection) -> None:
-            for number, at in due.items():
+        def poll_sooner(connection: Connection) -> None:
+            for number, next_poll in due.items():
                 this = update(polled_feeds).where(polled_feeds.c.number == number)
                 connection.execute(this.values(last_ping=format_instant(moment)))
-                connection.execute(this.where(polled_feeds.c.next_poll > at).values(next_poll=at))
+                connection.execute(
+                    this.where(polled_feeds.c.next_poll > next_poll).values(next_poll=next_poll)
+                )
 
-        self._database.transact(each_sooner)
+        self._database.transact(poll_sooner)
 
     def record(self, feed: PolledFeed, changes: Changes) -> PolledFeed | None:
         """Update a feed; return None if it was removed meanwhile."""
@@ -182,7 +184,7 @@ class PolledFeeds:
         """
 
         def together(connection: Connection) -> tuple[PolledFeed, ItemCounts] | None:
-            if not _locked(connection, feed.number) or _ends(connection, feed, changes):
+            if not _lock_feed(connection, feed.number) or _ends(connection, feed, changes):
                 return None
             counts = publish_items(connection, feed.number, feed.url, moment, items, make)
             stored = _record(connection, feed, changes)
@@ -191,13 +193,13 @@ class PolledFeeds:
         return self._database.transact(together)
 
 
-def _after(polled: str | None, apart: timedelta) -> str:
+def _add_interval(polled: str | None, apart: timedelta) -> str:
     return "" if polled is None else format_instant(datetime.fromisoformat(polled) + apart)
 
 
-def _locked(connection: Connection, number: int) -> PolledFeed | None:
-    wanted = select(*_COLUMNS).where(polled_feeds.c.number == number).with_for_update()
-    row = connection.execute(wanted).one_or_none()
+def _lock_feed(connection: Connection, number: int) -> PolledFeed | None:
+    query = select(*_COLUMNS).where(polled_feeds.c.number == number).with_for_update()
+    row = connection.execute(query).one_or_none()
     return None if row is None else _feed(row)
 
 
@@ -207,19 +209,19 @@ def _feed(row: Row[*tuple[Any, ...]]) -> PolledFeed:
 
 def _add(connection: Connection, new: PolledFeed) -> PolledFeed:
     number = counters.step(connection, "feeds")
-    found = connection.execute(select(polled_feeds.c.number).where(polled_feeds.c.url == new.url)).scalar()
-    if found is None:
+    existing = connection.execute(select(polled_feeds.c.number).where(polled_feeds.c.url == new.url)).scalar()
+    if existing is None:
         made = replace(new, number=number)
         connection.execute(
             insert(polled_feeds), asdict(made) | {"in_private_network": int(new.in_private_network)}
         )
         return made
-    again = update(polled_feeds).where(polled_feeds.c.number == found)
+    again = update(polled_feeds).where(polled_feeds.c.number == existing)
     login = {} if new.login is None else {"login": new.login}
     connection.execute(
         again.values(next_poll=new.next_poll, in_private_network=int(new.in_private_network), **login)
     )
-    there = _locked(connection, found)
+    there = _lock_feed(connection, existing)
     assert there is not None, "it was found in this transaction"
     return there
 
@@ -234,7 +236,7 @@ def _remove(connection: Connection, which: ColumnElement[bool]) -> bool:
 
 
 def _record(connection: Connection, feed: PolledFeed, changes: Changes) -> PolledFeed | None:
-    now = _locked(connection, feed.number)
+    now = _lock_feed(connection, feed.number)
     if now is None or _ends(connection, feed, changes):
         return None
     values = {
@@ -244,15 +246,15 @@ def _record(connection: Connection, feed: PolledFeed, changes: Changes) -> Polle
         values["next_poll"] = min(str(values["next_poll"]), now.next_poll)
     if values:
         connection.execute(update(polled_feeds).where(polled_feeds.c.number == feed.number).values(values))
-    return _locked(connection, feed.number)
+    return _lock_feed(connection, feed.number)
 
 
 def _ends(connection: Connection, feed: PolledFeed, changes: Changes) -> bool:
     """Return whether a feed has moved to the URL of another one, and is removed: both have the same items."""
     there = polled_feeds.c.url == changes.get("url", feed.url)
     other = select(polled_feeds.c.number).where(there, polled_feeds.c.number != feed.number)
-    found = connection.execute(other).first() is not None
-    return found and _remove(connection, polled_feeds.c.number == feed.number)
+    is_shared = connection.execute(other).first() is not None
+    return is_shared and _remove(connection, polled_feeds.c.number == feed.number)
 
 
 def _pinged_since(feed: PolledFeed, now: PolledFeed) -> bool:

@@ -87,8 +87,8 @@ def publish_items(
 
 
 def _seen(connection: Connection, feed: int, items: Mapping[str, str]) -> dict[str, SeenItem]:
-    wanted = select(polled_items.c.item, polled_items.c.hash, polled_items.c.publication)
-    mine = wanted.where(polled_items.c.feed == feed)
+    query = select(polled_items.c.item, polled_items.c.hash, polled_items.c.publication)
+    mine = query.where(polled_items.c.feed == feed)
     rows = bulk.select_among(connection, mine, polled_items.c.item, list(items))
     return {item: SeenItem(hash, publication) for item, hash, publication in rows}
 

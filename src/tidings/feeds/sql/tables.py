@@ -6,7 +6,7 @@ from sqlalchemy import Column, Index, Integer, Table, Text
 
 from tidings.store.tables import Name, Whole, metadata
 
-# Polled feeds. Instants are compared as text: all have the same length. `next_poll` is null for a feed that is gone.
+# Polled feeds. Instants are compared as text: all have the same length. `next_poll` is null for a removed feed.
 polled_feeds = Table(
     "polled_feeds",
     metadata,

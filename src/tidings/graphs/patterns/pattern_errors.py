@@ -1,6 +1,6 @@
 """Errors of graph subscriptions: SPARQL syntax that is not supported, and common mistakes.
 
-Each error underlines its place and says what is accepted, or suggests an equivalent.
+Each error underlines its place and states the accepted syntax, or suggests an equivalent.
 """
 
 from __future__ import annotations

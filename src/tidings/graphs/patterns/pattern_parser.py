@@ -156,7 +156,12 @@ def _is(reader: Reader, left: object, start: int) -> None:
     reader.constrain(left, kind, (term,), start)
 
 
-_MEANT = {"like": "contains", "matches": "contains", "startswith": "starts with", "begins": "starts with"}
+_SUGGESTIONS = {
+    "like": "contains",
+    "matches": "contains",
+    "startswith": "starts with",
+    "begins": "starts with",
+}
 
 
 def _no_operator(reader: Reader, start: int) -> Exception:
@@ -166,7 +171,7 @@ def _no_operator(reader: Reader, start: int) -> Exception:
         return reader.outside()
     if not word or word.upper() == "AND":
         return refusals.alone(reader.tokens.place(start, reader.at - 1), sparql=False)
-    suggestion = _MEANT.get(word.lower())
+    suggestion = _SUGGESTIONS.get(word.lower())
     hint = f"did you mean '{suggestion}'?" if suggestion else None
     accepted = "an operator: = != < <= > >= contains, starts with, in or is"
     return refusals.expected(accepted, reader.tokens, reader.at, hint)

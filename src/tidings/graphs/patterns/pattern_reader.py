@@ -1,4 +1,4 @@
-"""Reader of what GQL and SPARQL share: terms, prefixes, SELECT, edges and comparisons."""
+"""Reader of the common parts of GQL and SPARQL: terms, prefixes, SELECT, edges and comparisons."""
 
 from __future__ import annotations
 

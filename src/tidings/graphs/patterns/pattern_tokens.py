@@ -75,7 +75,7 @@ def tokens_of(text: str) -> Tokens:
     pattern = _ASCII_TOKEN if text.isascii() else _TOKEN
     parts = pattern.split(_without_comments(text) if "#" in text else text)
     if "".join(parts[::2]).strip(SPACE):
-        raise _stray(text, parts)
+        raise _unexpected_character(text, parts)
     words = parts[1::2]
     quoted = '"' in text or "'" in text
     if quoted and any(word[0] in "\"'" and not _CLOSED_STRING.fullmatch(word) for word in words):
@@ -106,7 +106,7 @@ def _unclosed(text: str, words: list[str], parts: list[str]) -> SyntaxProblem:
     return SyntaxProblem("this string is not closed", place=place, accepted=f"a closing {quote}")
 
 
-def _stray(text: str, parts: list[str]) -> SyntaxProblem:
+def _unexpected_character(text: str, parts: list[str]) -> SyntaxProblem:
     edges = [0, *accumulate(map(len, parts))]
     part = next(i for i in range(0, len(parts), 2) if parts[i].strip(SPACE))
     start = edges[part] + len(parts[part]) - len(parts[part].lstrip(SPACE))

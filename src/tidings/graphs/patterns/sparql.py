@@ -45,13 +45,13 @@ def _part(reader: Reader) -> None:
     elif word in refusals.OUTSIDE:
         raise reader.outside()
     elif word in ("{", "SELECT"):
-        raise _nested(reader)
+        raise _nested_group(reader)
     else:
         _triples(reader)
     _dot(reader, after_filter=word == "FILTER")
 
 
-def _nested(reader: Reader) -> Exception:
+def _nested_group(reader: Reader) -> Exception:
     """Make the error for a group in a group: one side of UNION, a subquery, or just braces."""
     depth, position = 0, reader.at
     while reader.words[position] and (depth or position == reader.at):

@@ -35,7 +35,7 @@ def prepared(body: bytes, limits: Limits) -> bytes:
     text = body.removeprefix(codecs.BOM_UTF8)
     value = parse_value(text)
     holders = list(_holders(value))
-    terms = sum(len(context) for holder in holders for context in _written(holder["@context"]))
+    terms = sum(len(context) for holder in holders for context in _context_objects(holder["@context"]))
     at_most("context_terms", terms, limits)
     named = [_put_in_place(holder) for holder in holders]
     if any(holder is not value for holder in holders):
@@ -45,7 +45,7 @@ def prepared(body: bytes, limits: Limits) -> bytes:
 
 
 def _holders(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the objects with a context. The content of a literal (`@value`) is data, whatever it looks like."""
+    """Yield the objects with a context. The content of a literal (`@value`) is data, even if it resembles a context."""
     yield from (inner for inner in _objects(value) if "@context" in inner)
 
 
@@ -60,13 +60,13 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
             waiting.extend(here)
 
 
-def _written(context: Any) -> list[dict[str, Any]]:
+def _context_objects(context: Any) -> list[dict[str, Any]]:
     several = context if isinstance(context, list) else [context]
     return [each for each in several if isinstance(each, dict)]
 
 
 def _limit_work(value: Any, holders: list[dict[str, Any]], limits: Limits) -> None:
-    terms = sum(len(context) for holder in holders for context in _written(holder["@context"]))
+    terms = sum(len(context) for holder in holders for context in _context_objects(holder["@context"]))
     at_most("context_work", terms * sum(1 for _ in _objects(value)), limits)
 
 

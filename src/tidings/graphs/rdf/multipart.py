@@ -60,11 +60,11 @@ def write_parts(body: bytes, media_type: str, base: str | None) -> list[bytes]:
 
 def n_triples(graph: Graph) -> bytes:
     """Write a graph as N-Triples; it decodes to the same graph."""
-    lines = (f"{' '.join(map(_written, edge))} .\n" for edge in graph.edges)
+    lines = (f"{' '.join(map(_write_term, edge))} .\n" for edge in graph.edges)
     return "".join(lines).encode()
 
 
-def _written(term: Term) -> str:
+def _write_term(term: Term) -> str:
     if term.kind is TermKind.IRI:
         return _iri(term.text)
     if term.kind is TermKind.BLANK:

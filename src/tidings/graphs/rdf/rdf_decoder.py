@@ -206,7 +206,7 @@ class _GraphCollector:
     def __init__(self, limits: Limits) -> None:
         self.edges = 0
         self._limits, self._most_text, self._most_edges = limits, limits.text, limits.edges
-        self._graphs: dict[Term | None, _Collected] = {}
+        self._graphs: dict[Term | None, _GraphParts] = {}
         self._iris: dict[str, Term] = {}
         self._nodes = self._text = 0
 
@@ -233,7 +233,7 @@ class _GraphCollector:
                 self._keep(graph, edge)
         return tuple(NamedGraph(name, Graph(tuple(graph.edges))) for name, graph in self._graphs.items())
 
-    def _keep(self, graph: _Collected, edge: Edge) -> None:
+    def _keep(self, graph: _GraphParts, edge: Edge) -> None:
         """Count text and edges at each repetition: a long prefix expands short names, and an edge of ten bytes that
         repeats a million times takes seconds to parse.
         """
@@ -246,15 +246,15 @@ class _GraphCollector:
         if self.edges > self._most_edges:
             raise beyond("edges", self._limits)
 
-    def _graph(self, named: ox.NamedNode | ox.BlankNode | ox.DefaultGraph | ox.Triple) -> _Collected:
+    def _graph(self, named: ox.NamedNode | ox.BlankNode | ox.DefaultGraph | ox.Triple) -> _GraphParts:
         name = None if isinstance(named, ox.DefaultGraph) else self._term(named, _BY_ITSELF)
         collected = self._graphs.get(name)
         if collected is None:
             at_most("graphs", len(self._graphs) + 1, self._limits)
-            collected = self._graphs[name] = _Collected({}, {}, {}, set())
+            collected = self._graphs[name] = _GraphParts({}, {}, {}, set())
         return collected
 
-    def _node(self, node: object, graph: _Collected) -> Term:
+    def _node(self, node: object, graph: _GraphParts) -> Term:
         """Convert an end of an edge, and count it if it is new."""
         term = self._term(node, graph.labels)
         before = len(graph.nodes)
@@ -270,7 +270,7 @@ class _GraphCollector:
         if isinstance(node, ox.NamedNode):
             return self._iri(node.value)
         if isinstance(node, ox.BlankNode):
-            return _labelled(node.value, labels)
+            return _blank_node(node.value, labels)
         if isinstance(node, ox.Literal):
             return self._literal(node)
         message, accepted = "a triple as a term (RDF 1.2) is not accepted", "IRIs, blank nodes and literals"
@@ -299,7 +299,7 @@ class _GraphCollector:
         return literal(text, self._iri(node.datatype.value).text, node.language or "")
 
 
-class _Collected(NamedTuple):
+class _GraphParts(NamedTuple):
     """A graph under construction; the dictionary keeps edges distinct and in order. `iris` are the IRIs of `nodes`."""
 
     edges: dict[Edge, None]
@@ -312,7 +312,7 @@ _BY_ITSELF = None
 """In place of labels, for the name of a graph: a blank node keeps its own label."""
 
 
-def _labelled(label: str, labels: dict[str, Term] | None) -> Term:
+def _blank_node(label: str, labels: dict[str, Term] | None) -> Term:
     if labels is None:
         return blank(label)
     term = labels.get(label)

@@ -21,7 +21,7 @@ Statement = tuple[str, str, str, str]
 _SIMPLE = frozenset({Syntax.RDF_XML, Syntax.TURTLE})
 """The decoder reads the others: it refuses JSON-LD without edges, N-Triples has no base, TriG has several graphs."""
 
-_MEANT = 100
+_LONGEST_IMPLIED = 100
 """Upper bound for the length of IRIs of RDF and XSD, which syntax may imply without spelling them."""
 
 
@@ -34,7 +34,7 @@ def statements(body: bytes, media_type: str, base: str, limits: Limits = DEFAULT
     if syntax not in _SIMPLE or base.startswith(BASELESS):
         return None
     text, written = prepared(body, syntax, limits)
-    longest = len(text) + len(base) + _MEANT  # a term is composed of the text and the base
+    longest = len(text) + len(base) + _LONGEST_IMPLIED  # a term is composed of the text and the base
     most = min(limits.edges, limits.nodes // 2, limits.text // (3 * longest))
     if longest > limits.term:
         return None

@@ -82,7 +82,7 @@ def _text(holder: dict[str, Any], key: str, where: str = "") -> str | None:
         return value.strip() or None
     if key == "id" and isinstance(value, int | float):
         return str(value)
-    raise _wrong(key, where, value, "a string")
+    raise _invalid_value(key, where, value, "a string")
 
 
 def _list(holder: dict[str, Any], key: str, kind: type, where: str) -> list[Any]:
@@ -90,10 +90,10 @@ def _list(holder: dict[str, Any], key: str, kind: type, where: str) -> list[Any]
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(each, kind) for each in value):
-        raise _wrong(key, where, value, f"an array of {'strings' if kind is str else 'objects'}")
+        raise _invalid_value(key, where, value, f"an array of {'strings' if kind is str else 'objects'}")
     return value
 
 
-def _wrong(key: str, where: str, value: object, accepted: str) -> DecodeProblem:
+def _invalid_value(key: str, where: str, value: object, accepted: str) -> DecodeProblem:
     place = f"{where}.{key}" if where else key
     return DecodeProblem("invalid JSON Feed", where=place, received=type(value).__name__, accepted=accepted)

@@ -60,12 +60,12 @@ class Rss:
                 or text_of(here, DC, "date")
                 or ""
             ),
-            skip_hours=parse_hours(self._inside("skipHours", "hour")),
-            skip_days=parse_days(self._inside("skipDays", "day")),
+            skip_hours=parse_hours(self._inner_texts("skipHours", "hour")),
+            skip_days=parse_days(self._inner_texts("skipDays", "day")),
             left_out=omitted_from_rss(self._root.iter(self._tag("item")), self._core),
         )
 
-    def _inside(self, outer: str, inner: str) -> tuple[str, ...]:
+    def _inner_texts(self, outer: str, inner: str) -> tuple[str, ...]:
         """Return the texts of the elements `inner` in the channel's first `outer`."""
         element = self._channel.find(self._tag(outer))
         return () if element is None else self._texts(element, inner)
@@ -171,7 +171,7 @@ class Rss1:
     def items(self) -> Iterator[list[Edge]]:
         """Yield the edges of each item; blank nodes are renumbered, and dates become xsd:dateTime."""
         for item in self._typed("item"):
-            yield _relabelled([_dated(edge) for edge in self._below(item)])
+            yield _relabel_nodes([_parse_date(edge) for edge in self._below(item)])
 
     def _below(self, item: Term) -> Iterator[Edge]:
         seen, waiting = {item}, [item]
@@ -199,12 +199,12 @@ def _edges_by_subject(graph: Graph) -> Mapping[Term, list[Edge]]:
     return dict(edges)
 
 
-def _dated(edge: Edge) -> Edge:
+def _parse_date(edge: Edge) -> Edge:
     plain = edge.property.text == DATE and edge.object.kind is TermKind.LITERAL
     return edge._replace(object=date_term(edge.object.text)) if plain else edge
 
 
-def _relabelled(edges: list[Edge]) -> list[Edge]:
+def _relabel_nodes(edges: list[Edge]) -> list[Edge]:
     labels: dict[Term, Term] = {}
 
     def named(term: Term) -> Term:

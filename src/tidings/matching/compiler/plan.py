@@ -46,7 +46,7 @@ Operand = Literal | tuple[Literal, ...] | None
 
 
 class Relation(IntEnum):
-    """How some value of a column must compare with the operand; negated, how no value may.
+    """Comparison that some value of a column must satisfy with the operand; negated, that no value may satisfy.
 
     NE holds for every value for which EQ does not: a value of another kind differs.
     """

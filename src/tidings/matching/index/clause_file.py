@@ -77,7 +77,7 @@ def write_clauses(folder: Path, compiled: Compiled) -> None:
             _write_operands(operands, streams)
     streams["loose_row"].append(compiled.irregular.rows)
     _write_twigs(compiled, streams)
-    arrays = {name: _joined(streams[name], dtype) for name, dtype in _STREAMS.items()}
+    arrays = {name: _concatenate_arrays(streams[name], dtype) for name, dtype in _STREAMS.items()}
     if not arrays["rest"].any():  # nearly always: most numbers are exact doubles
         arrays["rest"] = np.empty(0, np.int64)
     head = {
@@ -142,7 +142,7 @@ def _string_buffers(strings: pa.Array[Any]) -> tuple[npt.NDArray[np.int32], npt.
     return places, np.frombuffer(data or b"", np.uint8)
 
 
-def _joined(arrays: Sequence[Array], dtype: Any) -> Array:
+def _concatenate_arrays(arrays: Sequence[Array], dtype: Any) -> Array:
     return np.concatenate([*arrays, np.empty(0, dtype)]).astype(dtype, copy=False)
 
 

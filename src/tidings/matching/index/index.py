@@ -290,7 +290,7 @@ class Index:
         return self.version
 
     def plan_merge(self, most: int | None = None) -> Merge | None:
-        """Plan a merge of at most so many subscriptions; None if none is worth its cost.
+        """Plan a merge up to a number of subscriptions; None if none is worth its cost.
 
         Another thread may write it. Meanwhile the index can be matched and changed, and other segments
         merged. Call `adopt` when it is written, or `abandon` if that fails.

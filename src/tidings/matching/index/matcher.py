@@ -269,7 +269,7 @@ class Matcher:
         return int(c.key_column[np.argmax(keyed)]) if keyed.any() else None
 
     def _scratch(self, atoms: int) -> clusters.Scratch:
-        """Allocate scratch memory for publications with up to so many atoms."""
+        """Allocate scratch memory for publications up to a number of atoms."""
         columns, visits = len(self._columns), clusters.VISITS + 2 + atoms
         return clusters.Scratch(
             code=np.full(columns, clusters.ABSENT, np.int32),

@@ -49,7 +49,7 @@ class PathMatch:
         self._root = _State()
         self._used: Counter[str] = Counter()
         self._released: deque[frozenset[str]] = deque()
-        self._known: dict[str, frozenset[str]] = {}
+        self._linear_paths: dict[str, frozenset[str]] = {}
         self._lock = Lock()
         self.compared = 0
         """The number of comparisons of a tag path with a trie, for tests that each is made once."""
@@ -66,7 +66,9 @@ class PathMatch:
                 _insert(self._root, path)
                 _insert(new_root, path)
             if new:
-                self._known = {tag: old | self._match(new_root, tag) for tag, old in self._known.items()}
+                self._linear_paths = {
+                    tag: old | self._match(new_root, tag) for tag, old in self._linear_paths.items()
+                }
 
     def release(self, linear: Iterable[str]) -> None:
         """Release linear paths that a segment used.
@@ -84,23 +86,23 @@ class PathMatch:
             del self._used[path]
             _remove(self._root, steps_of(path))
         if released:
-            self._known = {tag: linear - released for tag, linear in self._known.items()}
+            self._linear_paths = {tag: linear - released for tag, linear in self._linear_paths.items()}
 
     def matching(self, tag_path: str) -> frozenset[str]:
         """Return the linear paths in use that match a tag path."""
-        matching = self._known.get(tag_path)
+        matching = self._linear_paths.get(tag_path)
         if matching is None:
             with self._lock:
-                if len(self._known) >= MOST_TAG_PATHS:
-                    self._known = {}
-                matching = self._known[tag_path] = self._match(self._root, tag_path)
+                if len(self._linear_paths) >= MOST_TAG_PATHS:
+                    self._linear_paths = {}
+                matching = self._linear_paths[tag_path] = self._match(self._root, tag_path)
         return matching
 
     def forget(self, tag_paths: Iterable[str]) -> None:
         """Remove tag paths that are not expected again."""
         with self._lock:
             for path in tag_paths:
-                self._known.pop(path, None)
+                self._linear_paths.pop(path, None)
 
     @property
     def linear_paths(self) -> int:
@@ -110,7 +112,7 @@ class PathMatch:
 
     @property
     def tag_paths(self) -> int:
-        return len(self._known)
+        return len(self._linear_paths)
 
     def _match(self, root: _State, tag_path: str) -> frozenset[str]:
         """Return the linear paths of a trie that match a tag path."""

@@ -50,7 +50,7 @@ def compare_versions(before: Iterable[Resource], after: Iterable[Resource]) -> D
     return DocumentChanges(
         new=tuple(resource for uri, resource in new.items() if uri not in old),
         changed=tuple(
-            ChangedResource(before_version, after_version, _different(before_version, after_version))
+            ChangedResource(before_version, after_version, _changed_properties(before_version, after_version))
             for before_version, after_version in in_both
             if before_version != after_version
         ),
@@ -61,7 +61,7 @@ def compare_versions(before: Iterable[Resource], after: Iterable[Resource]) -> D
     )
 
 
-def _different(old: Resource, new: Resource) -> tuple[str, ...]:
+def _changed_properties(old: Resource, new: Resource) -> tuple[str, ...]:
     """Return the properties with different values. Values are sorted, so tuples can be compared."""
     names = dict.fromkeys((*new.values, *old.values))
     values = [name for name in names if old.values.get(name) != new.values.get(name)]

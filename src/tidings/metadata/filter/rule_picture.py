@@ -149,7 +149,7 @@ def build_rule_picture(store: Store, names: Collection[str] = (), max_boxes: int
     for name in graph.missing(selected):
         raise NotFound("there is no such rule", received=name, hint=suggest_name(name, graph.names()))
     if graph.size(selected) <= max_boxes:
-        return draw_each_rule(graph.every(selected))
+        return draw_each_rule(graph.load_all(selected))
     return draw_rule_kinds(graph.kinds(selected), max_boxes)
 
 

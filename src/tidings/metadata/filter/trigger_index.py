@@ -46,7 +46,7 @@ class TriggerIndex:
         self._paths: dict[tuple[str, str], tuple[str, ...]] = {}
         self.last = last
         """The greatest number of an added rule; numbers are assigned in order."""
-        self.known = 0
+        self.read_upto = 0
         """The number up to which all rules were read. It may be greater, since join rules have numbers, too."""
 
     @property
@@ -58,9 +58,9 @@ class TriggerIndex:
         if not rules:
             return
         self.last = max(self.last, *rules)
-        self._index.add(self.compiled(rules))
+        self._index.add(self.compile_rules(rules))
 
-    def compiled(self, rules: Mapping[int, TriggeringRule]) -> Compiled:
+    def compile_rules(self, rules: Mapping[int, TriggeringRule]) -> Compiled:
         """Compile rules for the index, identified by their numbers."""
         texts = (self._text(rule) for rule in rules.values())
         pairs = zip(rules, texts, strict=True)
@@ -72,7 +72,7 @@ class TriggerIndex:
     def remove(self, numbers: Iterable[int]) -> None:
         self._index.remove(map(str, numbers))
 
-    def satisfied(self, resources: Collection[Resource]) -> Iterator[tuple[str, int]]:
+    def find_satisfied(self, resources: Collection[Resource]) -> Iterator[tuple[str, int]]:
         """Yield the URIs of resources with the numbers of the rules that they satisfy."""
         uris = [resource.uri for resource in resources]
         return ((uris[place], number) for place, number in self.satisfied_at(resources))

@@ -82,7 +82,7 @@ class InstancePage:
     """A page of the resources of a class; `more` is the cursor of the next page."""
 
     of: ClassSummary
-    found: tuple[InstanceRow, ...]
+    instances: tuple[InstanceRow, ...]
     more: str | None
 
 
@@ -252,7 +252,7 @@ def class_to_json(cls: ClassSummary) -> dict[str, Any]:
 
 
 def instances_to_json(page: InstancePage) -> dict[str, Any]:
-    instances = [{"uri": instance.uri, "class": instance.cls} for instance in page.found]
+    instances = [{"uri": instance.uri, "class": instance.cls} for instance in page.instances]
     return class_to_json(page.of) | {"instances": instances, "next": page.more}
 
 

@@ -77,10 +77,10 @@ class QueryEngine:
         check_query(query, schema, types, text)
         return restore_answer_dates(self._queries.answer(query, schema, types), query, schema, types)
 
-    def referred(self, answer: QueryAnswer) -> dict[str, Resource]:
+    def find_referred(self, answer: QueryAnswer) -> dict[str, Resource]:
         """Return the resources that those of an answer strongly refer to, by URI."""
         schema = self.schema()
-        resources = self._queries.referred(answer.resources, schema)
+        resources = self._queries.find_referred(answer.resources, schema)
         return {uri: restore_dates(resource, schema) for uri, resource in resources.items()}
 
     def sparql(self, text: str, results: str | None = None, graph: str | None = None) -> SparqlAnswer:
@@ -105,7 +105,7 @@ class QueryEngine:
         """Return the class that a rule registers, through rules of its scope or without a scope."""
         scope, text = name[: name.rfind("/") + 1], self._rule(name)
         while text is not None:
-            extension = _registered(parse_rule(text))
+            extension = _registered_class(parse_rule(text))
             if extension in schema.classes:
                 return extension
             scoped = self._rule(scope + extension)
@@ -114,5 +114,5 @@ class QueryEngine:
         raise InputError("the class of this rule is not known here", received=name, hint=hint)
 
 
-def _registered(rule: Rule) -> str:
+def _registered_class(rule: Rule) -> str:
     return next(each.extension for each in rule.searched if each.variable == rule.register)

@@ -56,7 +56,7 @@ def check_sparql(text: str) -> None:
             received=f"{len(text):,} characters",
             accepted=f"at most {MAX_QUERY_LENGTH:,}",
         )
-    for written in dict.fromkeys((text, _unescaped(text))):
+    for written in dict.fromkeys((text, _replace_escapes(text))):
         for word, start in list_keywords(written):
             if word.lower() in _UNSUPPORTED:
                 construct, hint = _UNSUPPORTED[word.lower()]
@@ -75,7 +75,7 @@ def list_keywords(text: str) -> Iterator[tuple[str, int]]:
             yield (keyword[1], start + keyword.start(1)) if keyword else (word[0], start)
 
 
-def _unescaped(text: str) -> str:
+def _replace_escapes(text: str) -> str:
     """Replace escapes, which SPARQL allows anywhere in a query."""
 
     def character(match: re.Match[str]) -> str:

@@ -153,7 +153,7 @@ class LogFollower:
 
     def _apply(self, page: LogPage) -> FollowStep:
         if page.head < self.position:
-            raise self._diverged(f"position {self.position}", f"up to {page.head}")
+            raise self._diverged_error(f"position {self.position}", f"up to {page.head}")
         position_before = self.position
         if page.entries:
             self._provider.apply(page.entries)
@@ -167,7 +167,7 @@ class LogFollower:
         """Restore a snapshot: the log was trimmed, or is much longer than a page."""
         position_before = self.position
         if position_before and self._store.replication.leader() is None:
-            raise self._diverged(f"position {position_before}", "a log that begins later")
+            raise self._diverged_error(f"position {position_before}", "a log that begins later")
         with self._log.snapshot() as lines:
             self._provider.restore(lines)
         self._record_leader()
@@ -184,8 +184,8 @@ class LogFollower:
         own = self._provider.log.read(here - 1, 1) if self._provider.log.first() <= here else []
         page = self._log.page(max(0, here - 1), 1, 0) if own else self._log.page(here, 1, 0)
         if own and page.entries != (own[0],):
-            there = _shown(page.entries[0]) if page.entries else f"up to {page.head}"
-            raise self._diverged(_shown(own[0]), there)
+            there = _show_entry(page.entries[0]) if page.entries else f"up to {page.head}"
+            raise self._diverged_error(_show_entry(own[0]), there)
         self._agreed_with = page.provider
         self._record_leader()
 
@@ -194,13 +194,13 @@ class LogFollower:
         if self._store.replication.leader() != self._log.name:
             self._store.replication.follow(self._log.name)
 
-    def _diverged(self, here: str, there: str) -> LogsDiverged:
+    def _diverged_error(self, here: str, there: str) -> LogsDiverged:
         message = "the log of this provider differs from the one to follow"
         hint = "follow with a new home, or lead with this one"
         return LogsDiverged(message, where=self._log.name, received=f"{there} there, {here} here", hint=hint)
 
 
-def _shown(entry: LogEntry) -> str:
+def _show_entry(entry: LogEntry) -> str:
     return f"{entry.position}: {entry.what.value} {entry.uri}".rstrip()
 
 

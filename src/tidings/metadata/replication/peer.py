@@ -152,7 +152,7 @@ class Peer(Closeable):
         with self._request("GET", "/metadata/snapshot") as response:
             if response.status != 200:
                 raise self._error(response)
-            yield map(self._parsed, self._lines(response))
+            yield map(self._parse_record, self._lines(response))
 
     def forward(self, draft: LogDraft, hops: int) -> ForwardedResponse:
         """Forward a registration. A rejection is a response, too."""
@@ -164,7 +164,7 @@ class Peer(Closeable):
         with self._request(method, path, params=params, headers=headers, content=draft.body) as response:
             if response.status in UNAVAILABLE_STATUSES:
                 raise self._error(response)
-            return ForwardedResponse(response.status, self._parsed(response.read()))
+            return ForwardedResponse(response.status, self._parse_record(response.read()))
 
     def end(self) -> None:
         """Cancel the current request, and reject further ones."""
@@ -177,7 +177,7 @@ class Peer(Closeable):
         with self._request(method, path, **options) as response:
             if response.status != 200:
                 raise self._error(response)
-            return self._parsed(response.read())
+            return self._parse_record(response.read())
 
     @contextmanager
     def _request(
@@ -216,7 +216,7 @@ class Peer(Closeable):
         if last_line := b"".join(parts):
             yield last_line
 
-    def _parsed(self, body: bytes) -> dict[str, Any]:
+    def _parse_record(self, body: bytes) -> dict[str, Any]:
         try:
             record = json.loads(body)
         except (ValueError, RecursionError) as error:  # nested too deeply
@@ -228,7 +228,7 @@ class Peer(Closeable):
     def _error(self, response: HttpStream) -> TidingsError:
         body = response.read()
         if response.status == 410:
-            problem = self._parsed(body)
+            problem = self._parse_record(body)
             message = str(problem.get("message", problem))[:500]
             return Gone("the provider no longer has it", where=self.name, received=message)
         shown = f"{response.status} {_error_message(body)}"

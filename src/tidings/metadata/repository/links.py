@@ -180,5 +180,5 @@ class HttpLink(Peer):
         """Turn rejected rules into an InputError: trying again would not help."""
         if response.status != 422:
             return super()._error(response)
-        reason = self._parsed(response.read()).get("message", "no reason given")
+        reason = self._parse_record(response.read()).get("message", "no reason given")
         return InputError(f"the provider at {self.name} rejects the rules: {reason}")

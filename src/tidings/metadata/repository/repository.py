@@ -109,9 +109,9 @@ class Repository(Closeable):
     def local_documents(self) -> tuple[LocalDocument, ...]:
         return self.store.repository.local_documents()
 
-    def why(self, uri: str) -> ResourceOrigin:
+    def explain_origin(self, uri: str) -> ResourceOrigin:
         """Explain why a resource is in the repository."""
-        origins = self.store.repository.why(self.cache.schema(), [uri])
+        origins = self.store.repository.explain_origins(self.cache.schema(), [uri])
         if uri not in origins:
             hint = "tidings repository list shows all resources"
             raise NotFound("there is no such resource here", received=uri, hint=hint)

@@ -254,7 +254,7 @@ class Synchronizer:
         self._followers = [ProviderFollower(store, link, rules, tell, batch) for link in links]
         self._random, self._stop, self._failures = random or Random(), Event(), 0
 
-    def once(self) -> None:
+    def catch_up_once(self) -> None:
         """Catch up with the first provider that responds, and return."""
         problems: list[TidingsError] = []
         for follower in self._followers:

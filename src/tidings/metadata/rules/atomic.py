@@ -89,7 +89,7 @@ class JoinCondition:
     @property
     def oriented(self) -> tuple[JoinPredicate, ...]:
         """All predicates, seen from the registered side."""
-        flipped = (each.flipped() for each in self.predicates)
+        flipped = (each.flip() for each in self.predicates)
         return self.predicates if self.registers_left else tuple(flipped)
 
     @property
@@ -128,7 +128,7 @@ def identity_condition(cls: str, *also: JoinPredicate) -> JoinCondition:
 
 def build_self_join(cls: str, predicate: JoinPredicate) -> JoinRule:
     """Build the rule that compares two properties of the same resource, in a canonical form."""
-    canonical = min(predicate, predicate.flipped(), key=_sort_key)
+    canonical = min(predicate, predicate.flip(), key=_sort_key)
     return JoinRule(identity_condition(cls, canonical), TriggeringRule(cls), TriggeringRule(cls))
 
 
@@ -145,9 +145,9 @@ def build_join_condition(
     if contains or first == JoinPredicate(None, Operator.EQUAL, None):
         left, right = JoinSide(registered, first.left), JoinSide(other, first.right)
         return JoinCondition(left, first.operator, right, True, tuple(also))
-    flipped = first.flipped()
+    flipped = first.flip()
     left, right = JoinSide(other, flipped.left), JoinSide(registered, flipped.right)
-    return JoinCondition(left, flipped.operator, right, False, tuple(each.flipped() for each in also))
+    return JoinCondition(left, flipped.operator, right, False, tuple(each.flip() for each in also))
 
 
 def order_predicates(predicates: Iterable[JoinPredicate], cls: str, schema: Schema) -> list[JoinPredicate]:
@@ -171,7 +171,7 @@ def _sort_key(predicate: JoinPredicate) -> tuple[str, str, str, bool]:
 
 
 MAX_LEVELS, MAX_ATOMIC_RULES = 256, 2_000
-"""How deeply joins may be nested, and how many atomic rules a rule may have, including those of rules it searches."""
+"""Maximum nesting of joins, and maximum number of atomic rules of a rule, including those of rules it searches."""
 
 NamedAtomicRules = Mapping[str, tuple[AtomicRule, ...]]
 """The end rules of named rules."""
@@ -238,7 +238,7 @@ class _Decomposition:
         for searched in list_predicates(normal):
             if isinstance(searched.left, Path) and isinstance(searched.right, Constant):
                 self.own[searched.left.variable].append(
-                    self.triggering(searched.left, searched.operator, searched.right)
+                    self.build_triggering_rule(searched.left, searched.operator, searched.right)
                 )
         self.neighbours = build_adjacency(normal)
         for variable, others in self.neighbours.items():
@@ -252,7 +252,7 @@ class _Decomposition:
         _check_size(atomic)
         return atomic
 
-    def triggering(self, path: Path, operator: Operator, constant: Constant) -> TriggeringRule:
+    def build_triggering_rule(self, path: Path, operator: Operator, constant: Constant) -> TriggeringRule:
         property = path.steps[0].property if path.steps else SUBJECT
         return TriggeringRule(
             self.classes[path.variable], property, operator, constant.value, constant.is_resource

@@ -65,7 +65,7 @@ class JoinPredicate:
     right: str | None
     swapped: bool = False
 
-    def flipped(self) -> JoinPredicate:
+    def flip(self) -> JoinPredicate:
         """Return the same predicate with the sides exchanged."""
         if self.operator in FLIPPED_OPERATORS:
             return JoinPredicate(self.right, FLIPPED_OPERATORS[self.operator], self.left)
@@ -105,7 +105,7 @@ def build_adjacency(normal: Rule) -> dict[str, dict[str, list[JoinPredicate]]]:
     for left, predicate, right, _ in list_joins(normal):
         adjacency[left].setdefault(right, []).append(predicate)
         if left != right:
-            adjacency[right].setdefault(left, []).append(predicate.flipped())
+            adjacency[right].setdefault(left, []).append(predicate.flip())
     return adjacency
 
 

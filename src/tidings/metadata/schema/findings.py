@@ -120,7 +120,7 @@ def unknown_class(resource: str, term: Term, vocabulary: Vocabulary) -> Finding:
     container = term.text in _CONTAINERS
     hint = _NO_CONTAINERS if container else did_you_mean(vocabulary.short(term.text), classes)
     message, accepted = "not a class of the schema", shorten_list(classes)
-    return Finding(resource, message, "rdf:type", _shown(term), accepted, hint)
+    return Finding(resource, message, "rdf:type", _show_term(term), accepted, hint)
 
 
 def unrelated_classes(resource: str, classes: Sequence[str]) -> Finding:
@@ -141,7 +141,7 @@ def unknown_property(resource: str, cls: str, iri: str, vocabulary: Vocabulary) 
 
 
 def too_many_values(resource: str, property: Property, terms: Sequence[Term]) -> Finding:
-    received = shorten_list(list(map(_shown, terms)), 3)
+    received = shorten_list(list(map(_show_term, terms)), 3)
     return Finding(resource, "several values of a single-valued property", property.name, received)
 
 
@@ -151,17 +151,17 @@ def literal_for_reference(resource: str, property: Property, term: Term) -> Find
         f"the URI of a resource of {property.leads_to}",
     )
     hint = 'in RDF/XML a reference is rdf:resource="..."'
-    return Finding(resource, message, property.name, _shown(term), accepted, hint)
+    return Finding(resource, message, property.name, _show_term(term), accepted, hint)
 
 
 def reference_for_literal(resource: str, property: Property, term: Term) -> Finding:
     message = "a resource where a literal is expected"
-    return Finding(resource, message, property.name, _shown(term), _expected(property))
+    return Finding(resource, message, property.name, _show_term(term), _describe_kind(property))
 
 
 def wrong_datatype(resource: str, property: Property, term: Term) -> Finding:
-    expected = _expected(property)
-    return Finding(resource, f"not {expected}", property.name, _shown(term), expected)
+    expected = _describe_kind(property)
+    return Finding(resource, f"not {expected}", property.name, _show_term(term), expected)
 
 
 def wrong_class(resource: str, property: Property, target: str, cls: str) -> Finding:
@@ -169,10 +169,10 @@ def wrong_class(resource: str, property: Property, target: str, cls: str) -> Fin
     return Finding(resource, message, property.name, f"<{printable(target, 200)}>, a {cls}", accepted)
 
 
-def _expected(property: Property) -> str:
+def _describe_kind(property: Property) -> str:
     assert property.kind is not None
     return _EXPECTED[property.kind]
 
 
-def _shown(term: Term) -> str:
+def _show_term(term: Term) -> str:
     return printable(show_term(term), 200)

@@ -32,7 +32,7 @@ from tidings.metadata.schema.model import (
 )
 
 TIDINGS_NAMESPACE = "https://tidings.dev/metadata#"
-"""The namespace of what RDF Schema cannot express (section 2.4 of paper 001)."""
+"""The namespace for statements that RDF Schema cannot express (section 2.4 of paper 001)."""
 
 SEVERAL, REFERENCE = TIDINGS_NAMESPACE + "several", TIDINGS_NAMESPACE + "reference"
 SUBCLASS, DOMAIN, RANGE = RDFS + "subClassOf", RDFS + "domain", RDFS + "range"
@@ -114,7 +114,7 @@ def check_classes_exist(statements: SchemaStatements) -> Iterator[Finding]:
 
 
 def _suggest_alternative(statements: SchemaStatements) -> str | None:
-    """Suggest what an input without classes may be."""
+    """Suggest the possible format of an input without classes."""
     types = {term.text for about in statements.objects.values() for term in about.get(TYPE, ())}
     if any(each.endswith("#Class") for each in types):
         return "declare classes as rdfs:Class; classes of other vocabularies (such as owl:Class) are not recognized"
@@ -138,7 +138,7 @@ def check_declared(statements: SchemaStatements) -> Iterator[Finding]:
             yield _undeclared(subject, "rdfs:subClassOf", "rdfs:Class")
         used = [each for each in (DOMAIN, RANGE, SEVERAL, REFERENCE) if each in about]
         if used and subject not in statements.properties:
-            yield _undeclared(subject, _prefixed(used[0]), "rdf:Property")
+            yield _undeclared(subject, _prefix_name(used[0]), "rdf:Property")
 
 
 def _undeclared(subject: str, property: str, kind: str) -> Finding:
@@ -287,7 +287,7 @@ def _show_all(terms: tuple[Term, ...]) -> str | None:
     return " and ".join(map(_show, terms)) or None
 
 
-def _prefixed(property: str) -> str:
+def _prefix_name(property: str) -> str:
     return property.replace(RDFS, "rdfs:").replace(TIDINGS_NAMESPACE, "md:")
 
 

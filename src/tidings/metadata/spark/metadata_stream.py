@@ -92,7 +92,7 @@ class LiveTriggerIndex:
         """Add new rules and remove deleted ones; merge segments where that is worthwhile."""
         new = self._store.metadata.triggering_rules(self.last)
         if new or removed:
-            self._merger.change(map(str, removed), TriggerIndex(schema, self.index).compiled(new))
+            self._merger.change(map(str, removed), TriggerIndex(schema, self.index).compile_rules(new))
         else:
             self._merger.step()
         self._save_state(max(self.last, *new) if new else self.last)
@@ -149,12 +149,12 @@ class CachedTriggerIndex(TriggerIndex):
         self.removed: set[int] = set()
         self._later_index: Index | None = None
         # By id(), because two versions of a resource have one URI. The value holds the resource, which keeps its id.
-        self._known: dict[int, tuple[Resource, Sequence[int]]] = {}
+        self._evaluated: dict[int, tuple[Resource, Sequence[int]]] = {}
         for result in results:
             pairs = zip(result.document.resources, result.rules, strict=True)
-            self._known |= {id(resource): (resource, rules) for resource, rules in pairs}
+            self._evaluated |= {id(resource): (resource, rules) for resource, rules in pairs}
 
-    def by(self, schema: Schema) -> CachedTriggerIndex:
+    def with_schema(self, schema: Schema) -> CachedTriggerIndex:
         """Return the index for an extended schema, under which the results stay valid."""
         self._schema = schema
         return self
@@ -162,21 +162,21 @@ class CachedTriggerIndex(TriggerIndex):
     def add(self, rules: Mapping[int, TriggeringRule]) -> None:
         if rules:
             self._later_index = self._later_index or Index.create()
-            self._later_index.add(self.compiled(rules))
+            self._later_index.add(self.compile_rules(rules))
             self.last = max(self.last, *rules)
 
     def remove(self, numbers: Iterable[int]) -> None:
         self.removed.update(numbers)
 
-    def satisfied(self, resources: Collection[Resource]) -> Iterator[tuple[str, int]]:
-        unknown = [resource for resource in resources if id(resource) not in self._known]
+    def find_satisfied(self, resources: Collection[Resource]) -> Iterator[tuple[str, int]]:
+        unknown = [resource for resource in resources if id(resource) not in self._evaluated]
         for resource in resources:
-            for rule in self._known.get(id(resource), (resource, ()))[1]:
+            for rule in self._evaluated.get(id(resource), (resource, ()))[1]:
                 yield resource.uri, rule
         if unknown:
-            yield from super().satisfied(unknown)
+            yield from super().find_satisfied(unknown)
         if self._later_index:
-            yield from TriggerIndex(self._schema, self._later_index).satisfied(resources)
+            yield from TriggerIndex(self._schema, self._later_index).find_satisfied(resources)
 
 
 class PreparedSchemas(SchemaCache):
@@ -187,7 +187,7 @@ class PreparedSchemas(SchemaCache):
 
     def context(self, file: SchemaFile | None) -> SchemaContext:
         context = self._schemas.context(file)
-        return replace(context, build_triggers=self._triggers.by)
+        return replace(context, build_triggers=self._triggers.with_schema)
 
 
 @dataclass(frozen=True, slots=True)

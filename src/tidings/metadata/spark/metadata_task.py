@@ -116,11 +116,13 @@ def build_warmup_stage(job: MetadataJob | None) -> Callable[[Iterable[Any]], Ite
 
 
 def _open(job: MetadataJob) -> tuple[DocumentReader, TriggerIndex]:
-    return _opened(job.media_type, job.schema, job.index, job.version)
+    return _open_index(job.media_type, job.schema, job.index, job.version)
 
 
 @lru_cache(maxsize=2)
-def _opened(media_type: str, schema: bytes, index: str, version: int) -> tuple[DocumentReader, TriggerIndex]:
+def _open_index(
+    media_type: str, schema: bytes, index: str, version: int
+) -> tuple[DocumentReader, TriggerIndex]:
     """Kept from task to task."""
     checked = parse_schema_file(schema, media_type)
     return DocumentReader(checked), TriggerIndex(checked, Index.open(index, version))

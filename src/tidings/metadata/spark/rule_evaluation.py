@@ -83,7 +83,7 @@ class SparkRuleEvaluator:
         index.add(dict(enumerate(new.values())))
         self.reports = self._run(context, results) if new else ()
         pairs = BatchRows([report.file for report in self.reports], lambda uri, place: (uri, place))
-        return TriggerResults(position, list(new), pairs, index.satisfied)
+        return TriggerResults(position, list(new), pairs, index.find_satisfied)
 
     def _run(self, context: SchemaContext, results: Path) -> list[EvaluationReport]:
         ranges = self._store.metadata.resource_ranges(self._size)
@@ -111,7 +111,7 @@ def build_evaluation_stage(job: EvaluationJob) -> Callable[[Iterable[Any]], Iter
 
 def _match(job: EvaluationJob, resources: Sequence[Resource]) -> EvaluationReport:
     triggers = _triggers(job.media_type, job.schema, job.index)
-    matches = list(triggers.satisfied(resources))
+    matches = list(triggers.find_satisfied(resources))
     if not matches:
         return EvaluationReport(len(resources), 0, "")
     uris, places = zip(*matches, strict=True)

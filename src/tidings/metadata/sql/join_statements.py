@@ -53,7 +53,7 @@ class SqlOperand:
 def build_join_statements(condition: JoinCondition, dialect: str) -> tuple[TextClause, ...]:
     """Build the statements that find the added and then the removed results of a group."""
     join = _choose_strategy(condition, dialect)
-    selects = (join.added(True), join.added(False), join.removed_by_x(), *join.removed_by_y())
+    selects = (join.select_added(True), join.select_added(False), join.removed_by_x(), *join.removed_by_y())
     insert = "INSERT INTO run_delta (rule, uri, level, went)"
     return tuple(text(f"{insert} {select} ON CONFLICT DO NOTHING") for select in selects)
 
@@ -102,7 +102,7 @@ def _starts(text: str) -> str:
 
 
 class _Join:
-    """Joins by inequality, order, containment or paths, and what all joins share.
+    """Joins by inequality, order, containment or paths, and the common part of all joins.
 
     `x_rule` and `y_rule` are the columns of `join_rules` with the inputs of x and y.
     """
@@ -114,11 +114,11 @@ class _Join:
         names = ("left_rule", "right_rule")
         self.x_rule, self.y_rule = names if condition.registers_left else names[::-1]
 
-    def added(self, by_x: bool) -> str:
+    def select_added(self, by_x: bool) -> str:
         """Select new results that are found from a moved x, or from a moved y."""
         if by_x:
             inputs = (f"j.{self.x_rule} = m.rule", _JOINS, "j.rule >= :first", _NEW.format(uri="m.uri"))
-            conditions = (self.moved(True, "comes"), *inputs, f"{self.holds('m.uri')} IS NOT NULL")
+            conditions = (self.select_moved(True, "comes"), *inputs, f"{self.holds('m.uri')} IS NOT NULL")
             return _select("j.rule, m.uri, j.level, 0", ("run_moved m", "join_rules j"), conditions)
         x, y = self.operands("i.uri", "m.uri")
         joined = (
@@ -129,7 +129,7 @@ class _Join:
             _STILL,
         )
         join_conditions = (
-            self.moved(False, "comes"),
+            self.select_moved(False, "comes"),
             *y.conditions,
             *joined,
             *x.conditions,
@@ -143,14 +143,14 @@ class _Join:
         """Select stored results of x whose input x was in, or is in with another value now."""
         tables = ("run_moved m", "rule_results r", "join_rules j")
         inputs = ("r.uri = m.uri", "j.rule = r.rule", _JOINS, f"j.{self.x_rule} = m.rule")
-        conditions = (self.moved(True, "goes"), *inputs, f"{self.holds('m.uri')} IS NULL")
+        conditions = (self.select_moved(True, "goes"), *inputs, f"{self.holds('m.uri')} IS NULL")
         return _select("j.rule, m.uri, j.level, 1", tables, conditions)
 
     def removed_by_y(self) -> tuple[str, ...]:
         """Select stored results that had y as a partner."""
         inputs = (f"j.{self.y_rule} = m.rule", _JOINS, "r.rule = j.rule", f"{self.holds('r.uri')} IS NULL")
         tables = ("run_moved m", "join_rules j", "rule_results r")
-        return (_select("j.rule, r.uri, j.level, 1", tables, (self.moved(False, "goes"), *inputs)),)
+        return (_select("j.rule, r.uri, j.level, 1", tables, (self.select_moved(False, "goes"), *inputs)),)
 
     def holds(self, x: str) -> str:
         """Return a subquery with a row if x is in the input and has a partner."""
@@ -186,15 +186,17 @@ class _Join:
         left, right = (x, y) if self.condition.registers_left else (y, x)
         return comparison_condition(left, self.condition.operator, right, self.dialect)
 
-    def moved(self, is_x: bool, how: str) -> str:
+    def select_moved(self, is_x: bool, how: str) -> str:
         return _MOVED.format(is_left=self.x_is_left if is_x else 1 - self.x_is_left, how=how)
 
     def also(self, x: str, y: str) -> tuple[str, ...]:
         """Return further conditions between two resources, one subquery each: every `?` is an independent choice."""
         left, right = (x, y) if self.condition.registers_left else (y, x)
-        return tuple(self._further(at, each, left, right) for at, each in enumerate(self.condition.also))
+        return tuple(
+            self._further_condition(at, each, left, right) for at, each in enumerate(self.condition.also)
+        )
 
-    def _further(self, index: int, predicate: JoinPredicate, left: str, right: str) -> str:
+    def _further_condition(self, index: int, predicate: JoinPredicate, left: str, right: str) -> str:
         left_operand = self.operand("k", left, predicate.left, f":left{index}")
         right_operand = self.operand("l", right, predicate.right, f":right{index}")
         first, second = (right_operand, left_operand) if predicate.swapped else (left_operand, right_operand)
@@ -204,20 +206,20 @@ class _Join:
 class _EqualityJoin(_Join):
     """Equality joins: x and y have an equal value, one is the value of the other, or both are the same."""
 
-    def added(self, by_x: bool) -> str:
+    def select_added(self, by_x: bool) -> str:
         tables, conditions, partner = self.partner("m.uri", by_x)
         x, y = ("m.uri", partner) if by_x else (partner, "m.uri")
         registered, rules = ("m.uri", ("m.rule", "o.rule")) if by_x else ("o.uri", ("o.rule", "m.rule"))
         inputs = (f"o.uri = {partner}", *self.inputs(*rules), _JOINS, "j.rule >= :first", _STILL)
-        conditions = (self.moved(by_x, "comes"), *conditions, *inputs, _NEW.format(uri=registered))
+        conditions = (self.select_moved(by_x, "comes"), *conditions, *inputs, _NEW.format(uri=registered))
         tables = ("run_moved m", *tables, "rule_results o", "join_rules j")
         return _select(f"j.rule, {registered}, j.level, 0", tables, (*conditions, *self.also(x, y)))
 
     def inputs(self, x: str, y: str) -> tuple[str, ...]:
         """Select the join rule by both inputs at once.
 
-        PostgreSQL would use the input that seems more selective, and read all 100,000 join rules of one that is not. So
-        each condition contains both inputs.
+        PostgreSQL would use the input estimated to be more selective, and read all 100,000 join rules of one that
+        is not. So each condition contains both inputs.
         """
         return f"j.{self.x_rule} = {x} + 0 * {y}", f"j.{self.y_rule} = {y} + 0 * {x}"
 
@@ -232,7 +234,12 @@ class _EqualityJoin(_Join):
     def _removed_by_y(self, table: str) -> str:
         tables, conditions, x = self.partner("m.uri", False, table)
         inputs = (f"r.uri = {x}", "j.rule = r.rule", _JOINS, f"j.{self.y_rule} = m.rule")
-        conditions = (self.moved(False, "goes"), *conditions, *inputs, f"{self.holds('r.uri')} IS NULL")
+        conditions = (
+            self.select_moved(False, "goes"),
+            *conditions,
+            *inputs,
+            f"{self.holds('r.uri')} IS NULL",
+        )
         tables = ("run_moved m", *tables, "rule_results r", "join_rules j")
         return _select("j.rule, r.uri, j.level, 1", tables, conditions)
 

@@ -105,13 +105,13 @@ def gap_error(last: int, position: int) -> InputError:
 def _write(connection: Connection, entries: Sequence[LogEntry]) -> None:
     if not entries:
         return
-    time, storable = now_text(), map(_storable, entries)
+    time, storable = now_text(), map(_escape_entry, entries)
     rows = [(each.position, each.what.value, each.uri, each.media_type, each.body, time) for each in storable]
     bulk.insert_rows(connection, metadata_log, rows)
     counters.advance(connection, LOG_COUNTER, entries[-1].position)
 
 
-def _storable(entry: LogEntry) -> LogEntry:
+def _escape_entry(entry: LogEntry) -> LogEntry:
     return replace(entry, uri=escape_unstorable(entry.uri), media_type=escape_unstorable(entry.media_type))
 
 
@@ -134,7 +134,7 @@ def read_entries(
 def entry_differs(connection: Connection, entry: LogEntry) -> bool:
     """Whether the log has a different entry at the position of this one; trimmed entries do not count."""
     stored = read_entries(connection, entry.position - 1, 1, metadata_log.c.position == entry.position)
-    return bool(stored) and stored[0] != _storable(entry)
+    return bool(stored) and stored[0] != _escape_entry(entry)
 
 
 def changed_document_uris(connection: Connection, after: int, upto: int) -> set[str]:

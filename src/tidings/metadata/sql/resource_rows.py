@@ -195,14 +195,14 @@ class VersionDifference:
     """The differences between stored and new versions of resources.
 
     `now` and `before` are the new or changed, and the changed or deleted resources; `classes` has their classes in both
-    versions. `touched` are properties of changed resources with other values, `gone` the removed values.
+    versions. `touched` are properties of changed resources with other values, `removed` the removed values.
     """
 
     now: set[str] = field(default_factory=set)
     before: set[str] = field(default_factory=set)
     classes: set[tuple[str, str]] = field(default_factory=set)
     touched: list[tuple[str, str]] = field(default_factory=list)
-    gone: list[AtomRow] = field(default_factory=list)
+    removed: list[AtomRow] = field(default_factory=list)
 
 
 def check_document(document: Document) -> None:
@@ -266,7 +266,7 @@ def _note_difference(
         difference.classes.add((uri, new_class))
     if old_class is not None and new_class is not None:
         difference.touched += [(uri, name) for name in {row.property for row in removed | added}]
-    difference.gone += removed
+    difference.removed += removed
     return True
 
 

@@ -78,10 +78,10 @@ class _Graph:
     nodes: dict[str, NewAtomicRule] = field(default_factory=dict)
 
     def add(self, rule: AtomicRule) -> NewAtomicRule:
-        node = self._join(rule) if isinstance(rule, JoinRule) else self._triggering(rule)
+        node = self._join(rule) if isinstance(rule, JoinRule) else self._triggering_node(rule)
         return self.nodes.setdefault(node.key, node)
 
-    def _triggering(self, rule: TriggeringRule) -> NewAtomicRule:
+    def _triggering_node(self, rule: TriggeringRule) -> NewAtomicRule:
         columns = _triggering_row(rule, self.schema)
         return NewAtomicRule(_hash_key(columns), 0, rule, columns)
 

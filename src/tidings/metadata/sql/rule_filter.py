@@ -70,7 +70,7 @@ def run_filter(
     difference = resource_rows.write_versions(connection, schema, versions)
     bulk.insert_rows(connection, run_changed, sorted(difference.classes))
     bulk.insert_rows(connection, run_touched, difference.touched)
-    removed = [(row.uri, row.property, row.text, row.kind, row.number) for row in difference.gone]
+    removed = [(row.uri, row.property, row.text, row.kind, row.number) for row in difference.removed]
     bulk.insert_rows(connection, run_gone, removed)
     with keep_join_order(connection):
         _trigger(connection, difference, satisfied)

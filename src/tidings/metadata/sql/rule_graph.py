@@ -118,7 +118,7 @@ class RuleGraph(StorePart):
         return sum(self._rows(query)[0][0] for query in (atomic, named))
 
     @reading_snapshot
-    def every(self, connection: Connection, names: Collection[str] = ()) -> RuleGraphView:
+    def load_all(self, connection: Connection, names: Collection[str] = ()) -> RuleGraphView:
         """Load rules with all atomic rules they depend on."""
         return RuleGraphView(
             _load_atomic(connection, _RuleSelection(names)), _load_named(connection, _RuleSelection(names))

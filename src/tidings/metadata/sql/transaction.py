@@ -99,7 +99,7 @@ class MetadataTransaction(ConnectionReader):
         resource_rows.save_paused_results(self.connection, rule.name, uris)
 
     def resume(self, schema: Schema, rule: NamedRule) -> None:
-        """Add a paused rule again and notify its owner of what changed since."""
+        """Add a paused rule again and notify its owner of changes since the pause."""
         added = rule_filter.add_rules(self.connection, schema, [rule])
         outcome, changes = changes_since_pause(self.connection, schema, rule.name, added.entered)
         suspension.take_paused(self.connection, rule.name)

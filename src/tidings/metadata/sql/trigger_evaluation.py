@@ -107,7 +107,7 @@ def insert_trigger_results(
     changed_resources = [resource for resources in documents for resource in resources]
     rule_numbers = [numbers.get(key) for key in evaluated.keys]
     for matches in (
-        _unchanged(evaluated.pairs, changed),
+        _pairs_of_unchanged(evaluated.pairs, changed),
         evaluated.evaluate(changed_resources) if changed_resources else (),
     ):
         rows = ((uri, number) for uri, index in matches if (number := rule_numbers[index]) is not None)
@@ -115,7 +115,7 @@ def insert_trigger_results(
             bulk.insert_rows(connection, rule_results, piece)
 
 
-def _unchanged(pairs: Iterable[TriggerMatch], changed: Collection[str]) -> Iterator[TriggerMatch]:
+def _pairs_of_unchanged(pairs: Iterable[TriggerMatch], changed: Collection[str]) -> Iterator[TriggerMatch]:
     return (pair for pair in pairs if document_uri_of(pair[0]) not in changed) if changed else iter(pairs)
 
 
@@ -127,7 +127,7 @@ def find_satisfied_triggers(
 ) -> list[tuple[str, int]]:
     """Find the triggering rules that resources satisfy, after updating the index with added and removed rules."""
     _catch_up(connection, triggers)
-    matches = list(triggers.satisfied(resources))
+    matches = list(triggers.find_satisfied(resources))
     numbers = {number for _, number in matches}
     existing = bulk.select_among(connection, _EXISTING, atomic_rules.c.rule, sorted(numbers), numbers=True)
     removed = numbers.difference(row.rule for row in existing)
@@ -140,9 +140,9 @@ def find_satisfied_triggers(
 def _catch_up(connection: Connection, triggers: TriggerIndex) -> None:
     """Add new rules to the index. The counter shows cheaply whether there are any."""
     upto = counters.current(connection, rule_base.ATOMIC_RULE_COUNTER)
-    if upto > triggers.known:
+    if upto > triggers.read_upto:
         triggers.add(rule_base.load_triggering(connection, triggers.last))
-        triggers.known = upto
+        triggers.read_upto = upto
 
 
 _EXISTING = select(atomic_rules.c.rule)

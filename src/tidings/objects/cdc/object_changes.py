@@ -120,7 +120,7 @@ class ChangeResults:
         """Add the rejects of the reader of the log."""
         return replace(self, rejects=rejects.union(self.rejects))
 
-    def noticed(self, notified_only: bool = True) -> Iterator[ObjectChange]:
+    def iter_changes(self, notified_only: bool = True) -> Iterator[ObjectChange]:
         """Yield changes in order, only those with subscribers or all, one partition at a time."""
         for row in self._build_rows(notified_only).orderBy("change").toLocalIterator(prefetchPartitions=True):
             yield build_object_change(row.asDict(recursive=True), self.limits)

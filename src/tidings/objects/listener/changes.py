@@ -282,10 +282,10 @@ class StateAfterFlush:
     def is_confirmed(self, change: FlushChange) -> bool:
         """Return whether a possible change happened: a reference was unlinked if its value differs after the flush."""
         return change.reference is None or (
-            change.reference[0] in self.rows and self._differs(*change.reference)
+            change.reference[0] in self.rows and self._is_changed(*change.reference)
         )
 
-    def _differs(self, instance: MappedInstance, column: AnyColumn) -> bool:
+    def _is_changed(self, instance: MappedInstance, column: AnyColumn) -> bool:
         old, new = self.before.rows[instance][column], self.rows[instance][column]
         return not column.type.compare_values(old, new)
 
@@ -301,7 +301,7 @@ class StateAfterFlush:
             if instance not in self.rows:
                 continue
             attributes = self.snapshot.tables.attributes[instance.cls]
-            changed = {name: column for name, column in attributes if self._differs(instance, column)}
+            changed = {name: column for name, column in attributes if self._is_changed(instance, column)}
             if changed:
                 old, new = (
                     {name: to_json_value(row[column]) for name, column in changed.items()}
@@ -322,7 +322,7 @@ class StateAfterFlush:
                 self.snapshot.tables.references[instance.cls] if instance in self.rows else ()
             ):
                 value = self.rows[instance][column]
-                if value is not None and self._differs(instance, column):
+                if value is not None and self._is_changed(instance, column):
                     links.append(
                         LinkChange(
                             association, *resolve_link_ends(self.snapshot, association, subject, value)

@@ -30,7 +30,7 @@ def build_model_picture(model: Model, names: Collection[str] = ()) -> Picture:
     """Build the picture of a model, or of some classes and their neighbours."""
     classes = _select_classes(model, names)
     lines = [each for each in _lines(model) if {each.start, each.end} <= classes]
-    upwards = list(_upwards(lines))
+    upwards = list(_orient_lines(lines))
     layers = _layers(classes, upwards)
     loops = [each for each in lines if each.start == each.end]
     boxes = tuple(
@@ -115,7 +115,7 @@ def _line(association: Association) -> _Line:
     return _Line(*ends, kind, label, *beside)
 
 
-def _upwards(lines: list[_Line]) -> Iterator[tuple[_Line, bool]]:
+def _orient_lines(lines: list[_Line]) -> Iterator[tuple[_Line, bool]]:
     """Yield lines and whether they are reversed: a line that would close a cycle points downwards."""
     above: dict[str, set[str]] = {}
     for line in lines:

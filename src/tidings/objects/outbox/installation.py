@@ -110,7 +110,7 @@ def _find_missing_columns(database: ObjectDatabase, table: SchemaObject) -> Iter
 def install_triggers(
     database: ObjectDatabase, mapped: MappedModel, limits: Limits = UNLIMITED
 ) -> tuple[SchemaDifference, ...]:
-    """Install triggers in one transaction, and return what changed."""
+    """Install triggers in one transaction, and return the changes."""
     _check_columns(database, mapped)
     differences = find_differences(database, mapped, limits)
     dropped = [

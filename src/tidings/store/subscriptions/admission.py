@@ -81,7 +81,7 @@ def limit_error(most: int) -> LimitExceeded:
 
 
 def id_conflict_error(id: str, owner: str, subscriber: str) -> IdConflict:
-    """Make the error for an id that is in use; only its owner learns for what."""
+    """Make the error for an id that is in use; only its owner learns the text."""
     if owner != subscriber:
         return names.id_taken_error(id)
     hint = "give it an id of its own, leave the id out, or unsubscribe first"
@@ -115,19 +115,19 @@ class LiveCountCache:
     """The last known counts. A writer knows the counts after its own change, and a version has one writer."""
 
     def __init__(self) -> None:
-        self._lock, self._known = Lock(), LiveCounts()
+        self._lock, self._counts = Lock(), LiveCounts()
 
-    def at(self, version: int) -> Mapping[str, int]:
-        counts = self._known
+    def counts_at(self, version: int) -> Mapping[str, int]:
+        counts = self._counts
         return counts.live if counts.version == version else {}
 
     def keep(self, before: int, counts: LiveCounts) -> None:
         """Store new counts; those of version `before` stay valid, because no other writer came in between."""
         with self._lock:
-            if counts.version < self._known.version:
+            if counts.version < self._counts.version:
                 return  # a later writer was faster
-            live = {**self.at(before), **counts.live}
-            self._known = counts._replace(live=live if len(live) <= REMEMBERED else counts.live)
+            live = {**self.counts_at(before), **counts.live}
+            self._counts = counts._replace(live=live if len(live) <= REMEMBERED else counts.live)
 
 
 class ConflictingUse(NamedTuple):
@@ -143,7 +143,7 @@ class Admission:
 
     version: int
     quota: SubscriptionQuota | None
-    known: dict[str, Subscription]
+    existing: dict[str, Subscription]
     conflicts: Mapping[str, ConflictingUse]
     rows: list[tuple[object, ...]] = field(default_factory=list)
 
@@ -152,21 +152,21 @@ class Admission:
         if subscription.id in self.conflicts:
             owner, problem = self.conflicts[subscription.id]
             raise problem if owner == subscription.subscriber else names.id_taken_error(subscription.id)
-        if subscription.id in self.known:
-            if self.known[subscription.id] != subscription:
+        if subscription.id in self.existing:
+            if self.existing[subscription.id] != subscription:
                 raise id_conflict_error(
-                    subscription.id, self.known[subscription.id].subscriber, subscription.subscriber
+                    subscription.id, self.existing[subscription.id].subscriber, subscription.subscriber
                 )
             return AddedSubscription(subscription.id, new=False)
         row = subscription_row(subscription, self.version)
         if self.quota is not None:
             self.quota.count(subscription.subscriber)
-        self.known[subscription.id] = subscription
+        self.existing[subscription.id] = subscription
         self.rows.append(row)
         return AddedSubscription(subscription.id, new=True)
 
     def is_taken(self, id: str) -> bool:
-        return id in self.known or id in self.conflicts
+        return id in self.existing or id in self.conflicts
 
 
 def admit_subscriptions(
@@ -177,7 +177,7 @@ def admit_subscriptions(
 ) -> tuple[list[AddedSubscription | InputError], Callable[[], None]]:
     """Return an outcome for each subscription, and a function to call after the commit."""
     last = counters.lock(connection, "subscriptions")
-    live_counts = remembered.at(last) if remembered else {}
+    live_counts = remembered.counts_at(last) if remembered else {}
     quota = None if most is None else _quota(connection, offered, most, live_counts)
     admission, named = _begin(connection, offered, last + 1, quota, _find_active_conflicts)
     outcomes = [_outcome(admission, one) for one in named]

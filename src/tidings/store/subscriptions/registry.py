@@ -94,8 +94,8 @@ class Subscriptions:
             version = counters.current(connection, "subscriptions")
             if since > version:
                 raise _from_the_future(self._database, since, version)
-            added = [Subscription(*one) for one in connection.execute(_added(since, version))]
-            removed = list(connection.execute(_removed(since, version)).scalars())
+            added = [Subscription(*one) for one in connection.execute(_select_added(since, version))]
+            removed = list(connection.execute(_select_removed(since, version)).scalars())
         return SubscriptionChanges(version, added, removed)
 
     def find(self, id: str) -> Subscription | None:
@@ -106,30 +106,30 @@ class Subscriptions:
 
     def count(self, subscriber: str | None = None) -> int:
         """Count active subscriptions, of all subscribers or of one."""
-        query = _of(select(func.count()).select_from(subscriptions).where(IS_LIVE), subscriber)
+        query = _filter_by_owner(select(func.count()).select_from(subscriptions).where(IS_LIVE), subscriber)
         with self._database.read() as connection:
             return int(connection.execute(query).scalar_one())
 
     def list(self, subscriber: str | None = None, limit: int | None = None) -> Sequence[Subscription]:
         """List active subscriptions, oldest first, of all subscribers or of one."""
-        query = _of(select(*COLUMNS).where(IS_LIVE), subscriber)
+        query = _filter_by_owner(select(*COLUMNS).where(IS_LIVE), subscriber)
         ordered = query.order_by(subscriptions.c.added, subscriptions.c.id).limit(limit)
         with self._database.read() as connection:
             return [Subscription(*one) for one in connection.execute(ordered)]
 
 
-def _of(query: Select[*tuple[Any, ...]], subscriber: str | None) -> Select[*tuple[Any, ...]]:
+def _filter_by_owner(query: Select[*tuple[Any, ...]], subscriber: str | None) -> Select[*tuple[Any, ...]]:
     return query if subscriber is None else query.where(subscriptions.c.subscriber == subscriber)
 
 
-def _added(since: int, version: int) -> Select[*tuple[Any, ...]]:
+def _select_added(since: int, version: int) -> Select[*tuple[Any, ...]]:
     """Select subscriptions that are active at `version` and were not at `since`, ignoring later changes."""
     alive = or_(IS_LIVE, subscriptions.c.removed > version)
     born = and_(subscriptions.c.added > since, subscriptions.c.added <= version)
     return select(*COLUMNS).where(born, alive).order_by(subscriptions.c.added, subscriptions.c.id)
 
 
-def _removed(since: int, version: int) -> Select[*tuple[Any, ...]]:
+def _select_removed(since: int, version: int) -> Select[*tuple[Any, ...]]:
     died = and_(subscriptions.c.removed > since, subscriptions.c.removed <= version)
     return select(subscriptions.c.id).where(subscriptions.c.added <= since, died).order_by(subscriptions.c.id)
 

@@ -101,7 +101,7 @@ class SubscriptionView:
             results = (_read(connection, kind, [kind.id == id], 1) for kind in _KINDS)
             return next((rows[0] for rows in results if rows), None)
 
-    def among(self, ids: Collection[str]) -> dict[str, SubscriptionStatus]:
+    def find_many(self, ids: Collection[str]) -> dict[str, SubscriptionStatus]:
         """Find subscriptions by id. Unprintable ids are skipped: they cannot exist, and PostgreSQL rejects some."""
         printable = [id for id in ids if id.isprintable()]
         with self._database.read() as connection:
@@ -184,17 +184,17 @@ def _build_conditions(kind: _Kind, selection: SubscriptionFilter) -> list[Column
 def _read(
     connection: Connection, kind: _Kind, conditions: Sequence[ColumnElement[bool]], limit: int
 ) -> list[SubscriptionStatus]:
-    rows = connection.execute(_of(kind).where(*conditions).order_by(kind.id).limit(limit)).all()
+    rows = connection.execute(_select_kind(kind).where(*conditions).order_by(kind.id).limit(limit)).all()
     return [_read_status(row) for row in rows]
 
 
-def _of(kind: _Kind) -> Select[*tuple[Any, ...]]:
+def _select_kind(kind: _Kind) -> Select[*tuple[Any, ...]]:
     columns = (kind.id, kind.owner, kind.language, kind.table.c.text, kind.table.c.within, kind.time)
     reason = paused.c.reason if kind.table is paused else null()
     return select(*columns, reason).where(*kind.lives)
 
 
-_QUERIES = [_of(kind) for kind in _KINDS]
+_QUERIES = [_select_kind(kind) for kind in _KINDS]
 
 
 def _read_status(row: Row[*tuple[Any, ...]]) -> SubscriptionStatus:

@@ -133,17 +133,17 @@ class ColumnConstants:
             if high - low < _DENSE_LIMIT and max(-low, high) < 2**53 and not (nearest % 1).any():
                 self.dense_low, self.dense_count = int(low), int(high - low) + 1
                 self.dense_distinct = len(np.unique(nearest)) if self.keyed else self.dense_count
-                return _odd(nearest.astype(np.int64) - self.dense_low)
+                return _odd_codes(nearest.astype(np.int64) - self.dense_low)
             self.nearest, place = np.unique(nearest, return_inverse=True)
             self.rest = np.zeros(len(self.nearest), np.int64)
-            return _odd(place)
+            return _odd_codes(place)
         order = np.lexsort((remainder, nearest))
         near, left = nearest[order], remainder[order]
         new = np.concatenate(([True], (near[1:] != near[:-1]) | (left[1:] != left[:-1])))
         self.nearest, self.rest = near[new], left[new]
         place = np.empty(len(order), np.int64)
         place[order] = np.cumsum(new) - 1
-        return _odd(place)
+        return _odd_codes(place)
 
     def _code_strings(self, lots: Sequence[Any]) -> Codes:
         values = pa.chunked_array([pa.array(lot, pa.binary()) for lot in lots])
@@ -152,14 +152,14 @@ class ColumnConstants:
         if indices.null_count:
             raise TidingsError(f"the constants of {self.column.path} are not among the strings of the twigs")
         place = np.asarray(indices).astype(np.int64)
-        return _odd(place, kernel.STRING_CODES if self.column.aspect == Aspect.VALUE else 0)
+        return _odd_codes(place, kernel.STRING_CODES if self.column.aspect == Aspect.VALUE else 0)
 
     def _code_booleans(self, lots: Sequence[Any]) -> Codes:
-        return _odd(np.concatenate(lots).astype(np.int64), kernel.BOOLEAN_CODES)
+        return _odd_codes(np.concatenate(lots).astype(np.int64), kernel.BOOLEAN_CODES)
 
     def _code_instants(self, lots: Sequence[Any]) -> Codes:
         self.instants, place = np.unique(np.concatenate(lots).astype(np.int64), return_inverse=True)
-        return _odd(place, kernel.INSTANT_CODES)
+        return _odd_codes(place, kernel.INSTANT_CODES)
 
 
 def _sort_distinct(values: pa.ChunkedArray) -> pa.Array:
@@ -168,7 +168,7 @@ def _sort_distinct(values: pa.ChunkedArray) -> pa.Array:
     return distinct.take(pc.sort_indices(distinct))
 
 
-def _odd(place: npt.NDArray[np.int64], base: int = 0) -> Codes:
+def _odd_codes(place: npt.NDArray[np.int64], base: int = 0) -> Codes:
     """Return the codes of constants from their ranks: odd numbers; even codes are values between constants."""
     return (base + 2 * place + 1).astype(np.int32)
 
@@ -330,12 +330,12 @@ def _relations(
         domain = domains[column.column.domain]
         constants = {c.decode(): 2 * i + 1 for i, c in enumerate(column.strings.to_pylist())}
         for value in values.to_pylist():
-            related.extend(_related(column.column.aspect, domain, value.decode(), constants))
+            related.extend(_related_codes(column.column.aspect, domain, value.decode(), constants))
             offsets.append(len(related))
     return np.array(starts, np.int64), np.array(offsets, np.int64), np.array(related, np.int32)
 
 
-def _related(aspect: Aspect, domain: Domain, value: str, constants: Mapping[str, int]) -> list[int]:
+def _related_codes(aspect: Aspect, domain: Domain, value: str, constants: Mapping[str, int]) -> list[int]:
     strict = aspect in (Aspect.BELOW, Aspect.ABOVE)
     if aspect in (Aspect.AT_MOST, Aspect.BELOW):
         above = domain.ancestors(value)

@@ -60,5 +60,5 @@ def tiles_estimate(rows: int, matching: float) -> Estimate:
 
 
 def presence_probability(columns: int) -> float:
-    """Return the probability that a publication has one given attribute of so many."""
+    """Return the probability that a publication has a given attribute, by the number of attributes."""
     return min(1.0, ATTRIBUTES / max(1, columns))

@@ -95,7 +95,7 @@ class QueryExecutor:
             sorted_bindings = sort_bindings(bindings, run.order(bindings), query.limit)
             if len(sorted_bindings) > self._limits.results:
                 raise _build_too_large_error(self._limits.results)
-            return run.shown(sorted_bindings)
+            return run.build_answer(sorted_bindings)
 
     def resources(self) -> Iterator[Resource]:
         """Stream all resources ordered by URI, as of one moment."""
@@ -114,7 +114,7 @@ class QueryExecutor:
                     uri, rows = next(groups, _NO_MORE)
                 yield Resource(resource_uri, cls, values)
 
-    def referred(self, resources: Iterable[Resource], schema: Schema) -> dict[str, Resource]:
+    def find_referred(self, resources: Iterable[Resource], schema: Schema) -> dict[str, Resource]:
         """Return the existing strong targets of resources, if they have the class of the reference."""
         accepted = dict[str, set[str]]()
         for referrer in resources:
@@ -181,7 +181,7 @@ class _QueryRun:
         keys = ((binding, evaluate_cell(path, values.get(binding[index], ()))) for binding in bindings)
         return {binding: key for binding, key in keys if key is not None}
 
-    def shown(self, bindings: Sequence[Binding]) -> QueryAnswer:
+    def build_answer(self, bindings: Sequence[Binding]) -> QueryAnswer:
         if not self.query.select:
             loaded = resource_rows.load_resources(self.connection, [uri for (uri,) in bindings])
             return QueryAnswer(resources=tuple(loaded[uri] for (uri,) in bindings))

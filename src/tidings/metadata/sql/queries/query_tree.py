@@ -58,7 +58,7 @@ class VariableComparison:
     operator: str
     others: ComparedProperty
 
-    def flipped(self) -> VariableComparison:
+    def flip(self) -> VariableComparison:
         return VariableComparison(self.others, FLIPPED_SQL_OPERATORS[self.operator], self.own)
 
 
@@ -80,7 +80,7 @@ class QueryEdge(VariableComparison):
 
     def reversed(self, variable: str) -> QueryEdge:
         """Return the same edge from the other variable."""
-        also = tuple(each.flipped() for each in self.also)
+        also = tuple(each.flip() for each in self.also)
         return QueryEdge(self.others, FLIPPED_SQL_OPERATORS[self.operator], self.own, variable, also)
 
 

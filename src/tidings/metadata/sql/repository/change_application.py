@@ -54,7 +54,9 @@ def apply_moves(connection: Connection, schema: Schema, changes: ChangeSet) -> A
     _remove_members(connection, left)
     # After a change of class, references to a resource may no longer match.
     classes = Counter(uri for uri, _ in written.classes)
-    weakened = {uri for uri in changed if classes[uri] > 1} | {uri for uri, _ in strong_edges(written.gone)}
+    weakened = {uri for uri in changed if classes[uri] > 1} | {
+        uri for uri, _ in strong_edges(written.removed)
+    }
     unreferenced = new - strong_closure(members, received, schema)
     garbage = find_garbage(connection, schema, weakened | unreferenced | {uri for uri, _ in left}, local)
     delete_resources(connection, garbage)

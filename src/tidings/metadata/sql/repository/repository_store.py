@@ -1,4 +1,4 @@
-"""The store of a repository: cached resources with what holds them, local documents, rules, and the cursor.
+"""The store of a repository: cached resources with the holders of each, local documents, rules, and the cursor.
 
 Each change is one transaction with the cursor, so a killed process has applied a change set completely or not at all.
 """
@@ -90,7 +90,7 @@ class RepositoryStore(StorePart):
             connection.execute(insert(repository_state), {"name": new})
         else:
             connection.execute(update(repository_state).values(name=new))
-            _unsettle(connection)
+            _mark_unsettled(connection)
         return new
 
     def cursor(self) -> Cursor | None:
@@ -150,13 +150,13 @@ class RepositoryStore(StorePart):
     @transacting
     def unsettle(self, connection: Connection) -> None:
         """Unsettle the cursor before rules change, so that the whole state is fetched next."""
-        _unsettle(connection)
+        _mark_unsettled(connection)
 
     @transacting
     def register_local(
         self, connection: Connection, schema: Schema, document: Document, media_type: str, body: bytes
     ) -> None:
-        """Register a local document, replacing one with the same URI, also of the provider, and what only it held."""
+        """Register a local document; it replaces one with the same URI, also of the provider, with its resources."""
         counters.step(connection, REPOSITORY_COUNTER)
         c = repository_documents.c
         shadowing = connection.execute(select(c.shadows).where(c.document == document.uri)).scalar()
@@ -185,7 +185,7 @@ class RepositoryStore(StorePart):
         delete_resources(connection, resource_rows.load_document_members(connection, [uri])[uri])
         connection.execute(delete(repository_documents).where(c.document == uri))
         if shadows:
-            _unsettle(connection)
+            _mark_unsettled(connection)
         return True
 
     def local_documents(self) -> tuple[LocalDocument, ...]:
@@ -220,7 +220,9 @@ class RepositoryStore(StorePart):
         return dict(tuple(row) for row in self._rows(select(r.name, count).order_by(r.name)))
 
     @reading_snapshot
-    def why(self, connection: Connection, schema: Schema, uris: Collection[str]) -> dict[str, ResourceOrigin]:
+    def explain_origins(
+        self, connection: Connection, schema: Schema, uris: Collection[str]
+    ) -> dict[str, ResourceOrigin]:
         """Explain why resources are in the repository; missing ones are omitted."""
         classes = resource_rows.load_classes(connection, uris)
         local = list_local_documents(connection)
@@ -252,7 +254,7 @@ def _set_cursor(connection: Connection, cursor: Cursor) -> None:
     connection.execute(update(repository_state).values(asdict(cursor)))
 
 
-def _unsettle(connection: Connection) -> None:
+def _mark_unsettled(connection: Connection) -> None:
     counters.lock(connection, REPOSITORY_COUNTER)
     if cursor := _load_cursor(connection):
         _set_cursor(connection, replace(cursor, sequence=UNSETTLED, mark=""))
