@@ -1,0 +1,131 @@
+"""kill -9 at each step of a commit into PostgreSQL: nothing is lost, nothing comes twice, numbers have no gaps.
+
+The test holds a lock on a table, so that the stream stops at a known step, and kills it there: the driver, its JVM and
+its workers at once.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select, text
+
+from tests.cli.operations.test_serve import until
+from tests.faults.test_stream_faults import PROGRAM, kill_session
+from tests.spark import workload
+from tests.support.processes.streams import check_gapless, read_notifications
+from tests.support.stores.ready_stores import Places
+from tidings.model import Publication
+from tidings.spark.checkpoint import read_stream_id
+from tidings.spark.stream.runner import run_stream
+from tidings.store.store import Store, open_store
+from tidings.store.tables import staged_attempts, staged_dead_letters, staged_matches
+
+pytestmark = [pytest.mark.spark, pytest.mark.faults]
+EVENTS = 90
+
+Start = Callable[[str], subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Return a function that starts a stream in a session of its own; all are killed in the end."""
+    started = []
+
+    def start_stream(url: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, str(PROGRAM), "stream", url, str(tmp_path / "home"), "local[2]"]
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen(command, start_new_session=True, **silent)  # type: ignore[call-overload]
+        started.append(process)
+        return process
+
+    yield start_stream
+    for process in started:
+        kill_session(process.pid)
+        process.wait()
+
+
+@contextmanager
+def stopped_at(store: Store, table: str, process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Lock a table against writes; run the block when another connection waits to insert into it."""
+    waiting = text(
+        "SELECT count(*) FROM pg_locks JOIN pg_class ON pg_class.oid = relation"
+        " WHERE NOT granted AND relname = :table AND relnamespace = current_schema()::regnamespace"
+    )
+
+    def is_waiting() -> bool:
+        assert process.poll() is None, "the stream ended by itself"
+        with store.database.read() as connection:
+            return bool(connection.execute(waiting, {"table": table}).scalar_one())
+
+    with store.database.engine.begin() as holder:
+        holder.execute(text(f"LOCK TABLE {table} IN SHARE MODE"))
+        until(is_waiting, f"nothing waits for {table}")
+        yield
+
+
+def publish(store: Store, first: int) -> dict[str, bytes]:
+    """Publish events, the last of which cannot be decoded."""
+    bodies = [*workload.events(EVENTS - 1, first), b'{"symbol": ']
+    named = {f"p{first + i}": body for i, body in enumerate(bodies)}
+    store.journal.append([Publication(id, "application/json", body) for id, body in named.items()])
+    return named
+
+
+def count_rows(store: Store) -> tuple[int, int, int]:
+    """Count the staged matches and dead letters, and the notifications."""
+    with store.database.read() as connection:
+        matches, letters = (
+            int(connection.execute(select(func.count()).select_from(table)).scalar_one())
+            for table in (staged_matches, staged_dead_letters)
+        )
+    return matches, letters, store.notifications.count()
+
+
+def test_stream_killed_at_each_step_of_commit_loses_and_repeats_nothing(
+    session: Any, tmp_path: Path, start: Start, postgres_places: Places
+) -> None:
+    url = postgres_places.empty()
+    wanted = workload.subscriptions(40)
+    people = sorted({one.subscriber for one in wanted})
+    with open_store(url) as store:
+        store.subscriptions.add_many(wanted)
+        events = publish(store, 0)
+        good = {name: body for name, body in events.items() if not body.endswith(b": ")}
+        expected = len(workload.expected(good, wanted))
+        # Tasks have staged their rows, and the transaction begins with the mark of the batch.
+        with stopped_at(store, "batches", process := start(url)):
+            assert count_rows(store) == (expected, 1, 0)
+            kill_session(process.pid)
+            process.wait()
+        # The transaction has written the notifications, and now the dead letter.
+        with stopped_at(store, "dead_letters", process := start(url)):
+            assert count_rows(store) == (2 * expected, 2, 0)
+            kill_session(process.pid)
+            process.wait()
+        # The transaction is committed, and Spark has not recorded the batch. All abandoned rows are deleted.
+        with stopped_at(store, "time_series", process := start(url)):
+            assert count_rows(store) == (0, 0, expected)
+            before = read_notifications(store, *people)
+            kill_session(process.pid)
+            process.wait()
+        assert store.notifications.last_batch(read_stream_id(tmp_path / "home/checkpoint/journal")) == 0
+        summary = run_stream(session, tmp_path / "home", url, once=True)
+        assert (summary.total_notifications, summary.total_dead_letters) == (0, 1), "the batch is repeated"
+        assert read_notifications(store, *people) == before
+        events |= publish(store, EVENTS)
+        run_stream(session, tmp_path / "home", url, once=True)
+        good = {name: body for name, body in events.items() if not body.endswith(b": ")}
+        pairs = {row[1:] for rows in read_notifications(store, *people).values() for row in rows}
+        assert pairs == workload.expected(good, wanted)
+        check_gapless(store, *people)
+        bad = [name for name in events if name not in good]
+        assert [one.publication for one in store.dead_letters.read()] == bad
+        with store.database.read() as connection:
+            assert connection.execute(select(staged_attempts)).all() == []
