@@ -23,6 +23,7 @@ from benchmarks import (
     pipeline,
     recovery,
     service,
+    sink,
     stock,
     webhooks,
 )
@@ -55,6 +56,7 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "service": service.run,
     "recovery": recovery.run,
     "webhooks": webhooks.run,
+    "sink": sink.run,
 }
 
 

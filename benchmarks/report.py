@@ -19,6 +19,7 @@ from benchmarks import (
     pipeline,
     recovery,
     service,
+    sink,
 )
 from benchmarks.figures import BEGEN, PAPER, draw
 from benchmarks.goals import goals
@@ -47,6 +48,7 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
     "pipeline": lambda workload: workload == pipeline.JOB,
     "dataframes": lambda workload: workload.startswith(dataframes.NAME),
     "recovery": lambda workload: workload.split(",")[0] == recovery.NAME,
+    "sink": lambda workload: workload.split(",")[0] == sink.NAME,
     "churn": lambda workload: workload.startswith("churn"),
     "latency": lambda workload: workload.startswith("latency"),
     "service": lambda workload: workload.split(",")[0] == service.NAME,

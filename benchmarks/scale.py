@@ -106,6 +106,9 @@ class Scale:
     """Subscribers with one destination each, and the number of waiting notifications for each."""
     webhooks_server: bool
     """Whether PostgreSQL is also measured."""
+    sink_notifications: int
+    """Notifications of a batch of the stream, into PostgreSQL."""
+    sink_subscribers: int
 
     gough: int
     """Limit of the single-path tree."""
@@ -174,6 +177,8 @@ TINY = Scale(
     service_held_seconds=2,
     webhooks=((3, 4),),
     webhooks_server=False,
+    sink_notifications=400,
+    sink_subscribers=20,
     gough=20,
     small=200,
     plain=(300,),
@@ -236,6 +241,8 @@ QUICK = Scale(
     service_held_seconds=60,
     webhooks=((32, 200), (1, 2_000), (1_000, 1)),
     webhooks_server=True,
+    sink_notifications=100_000,
+    sink_subscribers=5_000,
     gough=60,
     small=10_000,
     plain=(40_000,),
@@ -298,6 +305,8 @@ FULL = Scale(
     service_held_seconds=60,
     webhooks=((32, 1_000), (200, 100), (1, 10_000), (2_000, 1)),
     webhooks_server=True,
+    sink_notifications=500_000,
+    sink_subscribers=20_000,
     gough=60,
     small=10_000,
     plain=(25_000, 50_000, 100_000),

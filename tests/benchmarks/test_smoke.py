@@ -34,6 +34,7 @@ from benchmarks.workloads import stock as stock_workload
 from benchmarks.workloads.stock_documents import stock_documents
 from research.events.catalogue import ALGORITHMS
 from tests.support.packages import Unavailable
+from tests.support.servers.postgres import find_binaries
 from tidings.relational.tables import Plan
 
 PROMISED = (
@@ -51,10 +52,16 @@ SPARK = {"pipeline", "dataframes", "joins", "joins-by-matches", "objects-on-spar
 """Parts that start Spark, tested below; the last three in `test_objects.py` and `test_service.py`."""
 
 
+SERVER = {"sink"}
+"""Parts that need PostgreSQL."""
+
+
 @pytest.mark.parametrize("part", [name for name in PARTS if name not in SPARK])
 def test_benchmark_part_runs_and_reports(
     part: str, tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if part in SERVER and find_binaries() is None:
+        pytest.skip("no PostgreSQL")
     monkeypatch.setattr(anthology, "ARCHIVE", archive)
     bench = Bench(TINY.runs, lambda _: None, TINY.budget)
     PARTS[part](bench, TINY)
