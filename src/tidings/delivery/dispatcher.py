@@ -18,6 +18,7 @@ from tidings.delivery.delivery_policy import DeliveryPolicy
 from tidings.delivery.destination_types.sender import Refusal, Sender, SendResult
 from tidings.delivery.messages import Message, build_digest, build_message
 from tidings.delivery.quiet_hours import quiet_until
+from tidings.delivery.retries import choose_retry_delay, has_attempts_left
 from tidings.delivery.sql.cursors import RunOutcome
 from tidings.delivery.sql.dead_deliveries import DeadDelivery
 from tidings.delivery.sql.destination_store import ACTIVE, HUB, Destination
@@ -163,7 +164,7 @@ class Dispatcher:
         """Deliver the next entries of a cursor, until one is refused or the limits of a run are reached."""
         if self.stopping.is_set():
             return DeliveryRun(run.lease, None)
-        if run.lease.attempts > len(self.policy.retry_delays):
+        if not has_attempts_left(self.policy, run.lease.attempts):
             return self._give_up(run)
         messages, last = self._build_next(run)
         start = monotonic()
@@ -182,14 +183,8 @@ class Dispatcher:
         return sent, tuple(id for message in messages for id in message.ids)
 
     def retry_seconds(self, attempts: int, refusal: Refusal) -> float | None:
-        """Return how long to wait after this many failed attempts; None to give up.
-
-        Jitter keeps messages that failed together from coming back together.
-        """
-        if refusal.hopeless or attempts > len(self.policy.retry_delays):
-            return None
-        seconds = max(self.policy.retry_delays[attempts - 1], refusal.after)
-        return seconds * self._chance.uniform(1.0, 1.0 + self.policy.jitter)
+        """Return how long to wait after this many failed attempts; None to give up."""
+        return choose_retry_delay(self.policy, attempts, refusal, self._chance)
 
     def now(self) -> datetime:
         return self.store.delivery_cursors.now()

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.support.strategies.schemas import domains, orders
 from tidings.errors import SchemaError
-from tidings.events.schema.domains import Domain, DomainKind, find_cycle
+from tidings.events.schema.concept_hierarchy import find_cycle
+from tidings.events.schema.domains import Domain, DomainKind
 
 ACCEPTED = {
     DomainKind.NUMERIC: [0, 1.5, -(2**63)],

@@ -6,7 +6,7 @@ is itself a value, and no value is above itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -14,6 +14,7 @@ from functools import cached_property
 from tidings.core.suggest import did_you_mean, is_name
 from tidings.core.text import plural
 from tidings.errors import SchemaError
+from tidings.events.schema.concept_hierarchy import ConceptHierarchy, find_cycle
 from tidings.values import parse_instant
 
 
@@ -66,26 +67,16 @@ class Domain:
         return self.kind is not DomainKind.BOOLEAN
 
     @cached_property
-    def _above(self) -> dict[str, frozenset[str]]:
-        above: dict[str, frozenset[str]] = {}
-        pending = list(self.below)
-        while pending:
-            value = pending[-1]
-            missing = [parent for parent in self.below[value] if parent not in above]
-            if value in above or not missing:
-                pending.pop()
-                above[value] = frozenset({value}).union(*(above[parent] for parent in self.below[value]))
-            else:
-                pending.extend(missing)
-        return above
+    def _hierarchy(self) -> ConceptHierarchy:
+        return ConceptHierarchy(self.below)
 
     def at_most(self, low: str, high: str) -> bool:
         """Return whether low <= high: low is high or below it."""
-        return high in self._above.get(low, ())
+        return self._hierarchy.is_a(low, high)
 
     def ancestors(self, value: str) -> frozenset[str]:
         """Return the value and everything above it; empty for an unknown value."""
-        return self._above.get(value, frozenset())
+        return self._hierarchy.ancestors(value)
 
     def accepts(self, value: object) -> bool:
         """Return whether an event may have this value; an instant is a string in a date format."""
@@ -158,26 +149,6 @@ def _check_order(domain: Domain) -> None:
 
 
 _RULES = (_check_name, _check_bounds, _check_values, _check_order)
-
-
-def find_cycle(below: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the values of a cycle, the first one repeated at the end; an empty list for a DAG."""
-    done: set[str] = set()
-    for start in below:
-        path: dict[str, None] = {}
-        walk: list[Iterator[str]] = [iter((start,))]
-        while walk:
-            value = next(walk[-1], None)
-            if value is None:
-                walk.pop()
-                if path:
-                    done.add(path.popitem()[0])
-            elif value in path:
-                return [*list(path)[list(path).index(value) :], value]
-            elif value not in done:
-                path[value] = None
-                walk.append(iter(below[value]))
-    return []
 
 
 BUILT_IN = {

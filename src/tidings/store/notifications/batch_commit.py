@@ -148,8 +148,7 @@ def write_part(
     time, rows = format_instant(moment), []
     for id, one in new.items():
         if id not in later:
-            numbers[one.subscriber] += 1
-            rows.append(notification_row(id, one, numbers[one.subscriber], time))
+            rows.append(notification_row(id, one, sequences.take_next(numbers, one.subscriber), time))
     bulk.insert_rows(connection, notifications, rows)
     deferred_notifications.defer(connection, later, delays, moment)
     return len(later)

@@ -36,6 +36,12 @@ _LOCKED_SEQUENCES = (
 )
 
 
+def take_next(numbers: dict[str, int], subscriber: str) -> int:
+    """Return the next number of a subscriber, whose row is locked, and count it."""
+    numbers[subscriber] += 1
+    return numbers[subscriber]
+
+
 def advance_sequences(connection: Connection, numbers: Mapping[str, int], before: Mapping[str, int]) -> None:
     """Set the last sequence numbers of subscribers, which must be locked."""
     grown = [{"name": name, "last": last} for name, last in numbers.items() if last != before[name]]
