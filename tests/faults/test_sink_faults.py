@@ -20,7 +20,7 @@ from tests.cli.operations.test_serve import until
 from tests.faults.test_stream_faults import PROGRAM, kill_session
 from tests.spark import workload
 from tests.support.processes.streams import check_gapless, read_notifications
-from tests.support.stores.ready_stores import Places
+from tests.support.stores.ready_stores import ReadyStores
 from tidings.model import Publication, Subscription
 from tidings.spark.stream.runner import run_stream
 from tidings.store.store import Store, open_store
@@ -93,7 +93,7 @@ def count_rows(store: Store) -> tuple[int, int, int]:
 
 @pytest.mark.timeout(900)
 def test_stream_killed_at_each_step_of_commit_loses_and_repeats_nothing(
-    session: Any, tmp_path: Path, start: Start, postgres_places: Places
+    session: Any, tmp_path: Path, start: Start, postgres_places: ReadyStores
 ) -> None:
     """The batch that is killed is the second one, so that Spark repeats exactly the same batch."""
     url, home = postgres_places.empty(), tmp_path / "home"

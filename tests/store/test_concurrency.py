@@ -194,7 +194,7 @@ def test_killed_stager_leaves_no_gap_and_no_partial_batch(store: Store, url: str
         read = store.notifications.read(f"user-{person}", limit=(last + 1) * BATCH)
         assert [one.sequence for one in read] == list(range(1, (last + 1) * BATCH // PEOPLE + 1))
         assert len({one.publication for one in read}) == len(read)
-    store.staging.commit("main", last + 1, {})
+    store.staged_rows.commit("main", last + 1, {})
     with store.database.read() as connection:
         assert connection.execute(select(staged_attempts)).all() == []
         assert connection.execute(select(staged_matches)).all() == []

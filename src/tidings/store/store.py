@@ -33,7 +33,7 @@ from tidings.store.migrations import check_version, migrate, read_version
 from tidings.store.notifications.acknowledgements import Acknowledgements, Heads
 from tidings.store.notifications.notification_log import NotificationLog
 from tidings.store.notifications.notification_store import Notifications
-from tidings.store.notifications.staging import Staging
+from tidings.store.notifications.staged_rows import StagedRows
 from tidings.store.notifications.subscription_entries import NumberedNotifications
 from tidings.store.reference_data import EventSchemas, ReferenceTables, Taxonomies
 from tidings.store.subscriptions.registry import Subscriptions
@@ -55,7 +55,7 @@ class Store(Closeable):
         self.paused = PausedSubscriptions(database, clock)
         self.subscription_view = SubscriptionView(database)
         self.notifications = Notifications(database, clock)
-        self.staging = Staging(database, clock)
+        self.staged_rows = StagedRows(database, clock)
         self.numbered_notifications = NumberedNotifications(database, self.notifications, clock)
         self.notification_log = NotificationLog(database, self.notifications)
         self.acknowledgements = Acknowledgements(database, clock)

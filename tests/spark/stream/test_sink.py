@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Table, select
 
-from tests.support.stores.ready_stores import Places
+from tests.support.stores.ready_stores import ReadyStores
 from tidings.errors import BudgetExceeded
 from tidings.model import Publication, Subscription
 from tidings.spark.stream import match_output
@@ -244,7 +244,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_sinks_random_histories_have_equal_outcome(postgres_places: Places) -> None:
+def test_sinks_random_histories_have_equal_outcome(postgres_places: ReadyStores) -> None:
     @given(st.lists(_steps, max_size=12))
     def check(steps: list[Batch | Delay | Grant | Pause]) -> None:
         with ExitStack() as opened:
@@ -265,7 +265,7 @@ def test_sinks_random_histories_have_equal_outcome(postgres_places: Places) -> N
     check()
 
 
-def test_open_sink_depends_on_database(postgres_places: Places, tmp_path: Path) -> None:
+def test_open_sink_depends_on_database(postgres_places: ReadyStores, tmp_path: Path) -> None:
     with open_store(sqlite_url(tmp_path / "store.db")) as file, open_store(postgres_places.empty()) as server:
         assert isinstance(open_sink(file, "main", "journal"), FileSink)
         assert isinstance(open_sink(server, "main", "journal"), StagingSink)

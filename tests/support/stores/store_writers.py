@@ -11,7 +11,7 @@ from secrets import randbits
 
 from tidings.model import Publication, Subscription
 from tidings.store.encoding import MatchRow
-from tidings.store.notifications.staging import RowCounts
+from tidings.store.notifications.staged_rows import RowCounts
 from tidings.store.store import open_store
 
 
@@ -70,10 +70,10 @@ def stages(url: str, stream: str, start: Barrier, batches: int) -> None:
             attempts: dict[int, RowCounts] = {}
             for name in (f"{stream}-{batch}", f"shared-{batch}", "failed"):
                 attempt, matches = randbits(63), [MatchRow(name, f"s-{one}", f"user-{one}") for one in people]
-                store.staging.write(stream, stream, attempt, matches)
+                store.staged_rows.write(stream, stream, attempt, matches)
                 if name != "failed":
                     attempts[attempt] = RowCounts(len(matches), 0)
-            store.staging.commit(stream, batch, attempts)
+            store.staged_rows.commit(stream, batch, attempts)
 
 
 class FastClock:
@@ -130,7 +130,7 @@ def stages_until_killed(url: str, progress: Connection, first: int) -> None:
                     matches = [
                         MatchRow(id, f"s-{i % PEOPLE}", f"user-{i % PEOPLE}") for i, id in enumerate(part)
                     ]
-                    store.staging.write("main", "journal", attempt, matches)
+                    store.staged_rows.write("main", "journal", attempt, matches)
                 attempts[attempt] = RowCounts(len(ids), 0)
-            store.staging.commit("main", batch, attempts)
+            store.staged_rows.commit("main", batch, attempts)
             progress.send(batch)

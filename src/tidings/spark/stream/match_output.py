@@ -28,7 +28,7 @@ from tidings.spark.sources.position_reader import open_shared_store
 from tidings.spark.stream.budget import BudgetWatch
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.encoding import MatchRow
-from tidings.store.notifications.staging import Staging
+from tidings.store.notifications.staged_rows import StagedRows
 
 MATCHES, DEAD_LETTERS = "found.arrow", "dead.arrow"
 MATCH_SCHEMA = pa.schema(
@@ -99,7 +99,7 @@ class StagingTables:
     source: str
 
     def open(self, folder: Path) -> RowWriter:
-        return _StagingWriter(open_shared_store(self.store).staging, self.stream, self.source)
+        return _StagingWriter(open_shared_store(self.store).staged_rows, self.stream, self.source)
 
 
 class _FileWriter:
@@ -135,7 +135,7 @@ def _letter_values(letter: DeadLetter) -> tuple[Any, ...]:
 
 @dataclass(slots=True)
 class _StagingWriter:
-    staging: Staging
+    staged_rows: StagedRows
     stream: str
     source: str
     attempt: int = field(default_factory=lambda: randbits(63))
@@ -147,7 +147,7 @@ class _StagingWriter:
 
     def write(self, matches: Sequence[MatchRow], letters: Sequence[DeadLetter]) -> None:
         placed = list(enumerate(letters, start=self._letters))
-        self.staging.write(self.stream, self.source, self.attempt, matches, placed)
+        self.staged_rows.write(self.stream, self.source, self.attempt, matches, placed)
         self._letters += len(letters)
 
     def close(self) -> None:

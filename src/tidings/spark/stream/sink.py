@@ -20,7 +20,7 @@ from tidings.spark.stream.match_output import (
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.encoding import MatchRow
 from tidings.store.notifications.batch_commit import CommitResult
-from tidings.store.notifications.staging import RowCounts
+from tidings.store.notifications.staged_rows import RowCounts
 from tidings.store.store import Store
 
 T = TypeVar("T")
@@ -82,7 +82,9 @@ class StagingSink:
     def commit(self, batch: int, reports: Sequence[MatchReport], position: int | None = None) -> CommitResult:
         ordered = sorted(reports, key=lambda report: report.first)
         attempts = {int(one.output): RowCounts(one.found, one.dead) for one in ordered if one.output}
-        return self.store.staging.commit(self.stream, batch, attempts, source=self.source, position=position)
+        return self.store.staged_rows.commit(
+            self.stream, batch, attempts, source=self.source, position=position
+        )
 
 
 def _build_match(

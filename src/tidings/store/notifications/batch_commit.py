@@ -5,7 +5,7 @@ subscribers, and its dead letters. A repeated batch finds the mark. A repeated m
 its notification, which is derived from publication and subscription. So each match notifies once, and sequence numbers
 have no gaps.
 
-This row-by-row path serves every database and is the specification of the one for PostgreSQL (`staging`).
+This row-by-row path serves every database and is the specification of the one for PostgreSQL (`staged_rows`).
 """
 
 from __future__ import annotations

@@ -9,14 +9,14 @@ import pytest
 from sqlalchemy import inspect, select, text
 
 from tests.support.servers.postgres import find_binaries, running_server
-from tests.support.stores.ready_stores import Places
+from tests.support.stores.ready_stores import ReadyStores
 from tidings.errors import StoreError
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.encoding import MatchRow
-from tidings.store.notifications import staging
+from tidings.store.notifications import staged_rows
 from tidings.store.notifications.batch_commit import CommitResult
-from tidings.store.notifications.staging import RowCounts
+from tidings.store.notifications.staged_rows import RowCounts
 from tidings.store.store import Store, open_store
 from tidings.store.tables import staged_attempts, staged_dead_letters, staged_matches
 
@@ -35,7 +35,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def store(postgres_places: Places, clock: Clock) -> Iterator[Store]:
+def store(postgres_places: ReadyStores, clock: Clock) -> Iterator[Store]:
     with open_store(postgres_places.empty(), clock) as opened:
         yield opened
 
@@ -48,7 +48,7 @@ def stage(
     dead = [
         (i, DeadLetter(f"p-{attempt}", "bad", {}, attempt, subscription=f"s-{i}")) for i in range(letters)
     ]
-    store.staging.write(stream, "journal", attempt, rows, dead)
+    store.staged_rows.write(stream, "journal", attempt, rows, dead)
     return {attempt: RowCounts(matches, letters)}
 
 
@@ -65,33 +65,33 @@ def count_staged(store: Store) -> tuple[int, int, int]:
 def test_commit_leaves_nothing_staged(store: Store) -> None:
     attempts = stage(store, 1, 3, 2) | stage(store, 2, 4)
     assert store.notifications.read("ana") == []
-    assert store.staging.commit("main", 0, attempts, position=2) == CommitResult(7, 0)
+    assert store.staged_rows.commit("main", 0, attempts, position=2) == CommitResult(7, 0)
     assert [one.sequence for one in store.notifications.read("ana")] == [1, 2, 3, 4, 5, 6, 7]
     assert (store.dead_letters.count(), store.notifications.matched()) == (2, 2)
     assert count_staged(store) == (0, 0, 0)
 
 
 def test_commit_repeated_batch_is_skipped_and_its_rows_deleted(store: Store) -> None:
-    store.staging.commit("main", 0, stage(store, 1, 3))
+    store.staged_rows.commit("main", 0, stage(store, 1, 3))
     again = stage(store, 2, 3)
-    assert store.staging.commit("main", 0, again) == CommitResult(0, 0, skipped=True)
+    assert store.staged_rows.commit("main", 0, again) == CommitResult(0, 0, skipped=True)
     assert store.notifications.last_sequence("ana") == 3
     assert count_staged(store) == (0, 0, 0)
 
 
 def test_commit_attempt_written_in_parts_has_all_rows(store: Store) -> None:
     stage(store, 1, 3)
-    store.staging.write("main", "journal", 1, [MatchRow("p-1", "s-9", "ana", position=1)])
+    store.staged_rows.write("main", "journal", 1, [MatchRow("p-1", "s-9", "ana", position=1)])
     with pytest.raises(StoreError, match="no longer complete"):
-        store.staging.commit("main", 0, {1: RowCounts(3, 0)})
+        store.staged_rows.commit("main", 0, {1: RowCounts(3, 0)})
     assert (store.notifications.count(), store.notifications.last_batch("main")) == (0, None)
-    assert store.staging.commit("main", 0, {1: RowCounts(4, 0)}) == CommitResult(4, 0)
+    assert store.staged_rows.commit("main", 0, {1: RowCounts(4, 0)}) == CommitResult(4, 0)
 
 
 def test_commit_attempt_of_other_stream_is_refused(store: Store) -> None:
     attempts = stage(store, 1, 3, stream="other")
     with pytest.raises(StoreError, match="no longer complete"):
-        store.staging.commit("main", 0, attempts)
+        store.staged_rows.commit("main", 0, attempts)
     assert count_staged(store) == (1, 3, 0)
 
 
@@ -101,26 +101,26 @@ def test_commit_after_crash_of_server_raises_until_batch_is_staged_again() -> No
     if binaries is None:
         pytest.skip("no PostgreSQL")
     with running_server(binaries, durable=True) as server, open_store(server.empty()) as store:
-        store.staging.commit("main", 0, stage(store, 1, 3))
+        store.staged_rows.commit("main", 0, stage(store, 1, 3))
         attempts = stage(store, 2, 5)
         server.stop()
         server.start()
         with pytest.raises(StoreError, match="no longer complete"):
-            store.staging.commit("main", 1, attempts)
+            store.staged_rows.commit("main", 1, attempts)
         assert (store.notifications.count(), store.notifications.last_batch("main")) == (3, 0)
-        assert store.staging.commit("main", 1, stage(store, 3, 5)) == CommitResult(5, 0)
+        assert store.staged_rows.commit("main", 1, stage(store, 3, 5)) == CommitResult(5, 0)
         assert [one.sequence for one in store.notifications.read("ana")] == list(range(1, 9))
 
 
 def test_commit_deletes_abandoned_rows_of_its_stream_in_steps(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "SWEPT_ROWS", 4)
+    monkeypatch.setattr(staged_rows, "SWEPT_ROWS", 4)
     stage(store, 1, 6, 3)
     stage(store, 2, 1)
     counts = []
     for batch in range(3):
-        assert store.staging.commit("main", batch, stage(store, 10 + batch, 2)) == CommitResult(2, 0)
+        assert store.staged_rows.commit("main", batch, stage(store, 10 + batch, 2)) == CommitResult(2, 0)
         counts.append(count_staged(store)[1:])
     assert counts == [(3, 0), (0, 0), (0, 0)]
     assert count_staged(store) == (0, 0, 0)
@@ -129,13 +129,13 @@ def test_commit_deletes_abandoned_rows_of_its_stream_in_steps(
 
 def test_commit_deletes_attempts_of_other_streams_after_a_day(store: Store, clock: Clock) -> None:
     other = stage(store, 1, 3, stream="other")
-    store.staging.commit("main", 0, stage(store, 2, 2))
+    store.staged_rows.commit("main", 0, stage(store, 2, 2))
     assert count_staged(store) == (1, 3, 0)
-    clock.now += staging.ABANDONED_AFTER + timedelta(seconds=1)
-    store.staging.commit("main", 1, stage(store, 3, 2))
+    clock.now += staged_rows.ABANDONED_AFTER + timedelta(seconds=1)
+    store.staged_rows.commit("main", 1, stage(store, 3, 2))
     assert count_staged(store) == (0, 0, 0)
     with pytest.raises(StoreError, match="no longer complete"):
-        store.staging.commit("other", 0, other)
+        store.staged_rows.commit("other", 0, other)
 
 
 def test_commit_leaves_attempt_that_is_being_written(store: Store) -> None:
@@ -149,9 +149,9 @@ def test_commit_leaves_attempt_that_is_being_written(store: Store) -> None:
                 " VALUES (1, 1, 'n', 'p', 's', 'ana', '[]')"
             )
         )
-        store.staging.commit("main", 0, {})
+        store.staged_rows.commit("main", 0, {})
         assert count_staged(store) == (1, 3, 0)
-    store.staging.commit("main", 1, {})
+    store.staged_rows.commit("main", 1, {})
     assert count_staged(store) == (0, 0, 0)
 
 

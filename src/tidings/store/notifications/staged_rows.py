@@ -50,7 +50,7 @@ class RowCounts(NamedTuple):
     letters: int
 
 
-class Staging:
+class StagedRows:
     """The staging tables of a store on PostgreSQL."""
 
     def __init__(self, database: Database, clock: Clock = utc_now) -> None:
