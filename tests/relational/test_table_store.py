@@ -60,7 +60,7 @@ def test_add_writes_only_rows_of_new_subscription(store):
 def test_remove_writes_only_tombstone(store):
     store.add(None, subscription_table(TEXTS))
     before = file_hashes(store)
-    assert store.remove(["s1", "unknown", "s4"]) == 2
+    assert store.remove(["s1", "unknown", "s4"]) == ["s1", "s4"]
     after = file_hashes(store)
     (new,) = after.keys() - before.keys()
     assert {name: after[name] for name in before} == before
@@ -80,7 +80,7 @@ def test_add_id_after_removal_is_accepted(store):
 
 def test_remove_unknown_id_changes_nothing(store):
     before = store.version
-    assert store.remove(["unknown"]) == 0
+    assert store.remove(["unknown"]) == []
     assert store.version == before
 
 

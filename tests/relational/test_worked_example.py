@@ -365,4 +365,4 @@ def test_candidates_and_check_of_figures_3_12_to_3_14(session, store):
 @pytest.mark.spark
 def test_matching_example_gives_one_pair(session, store):
     with matching(session, store, _message_frame(session)) as outcome:
-        assert [tuple(row) for row in outcome.pairs.collect()] == [("12", "5")]
+        assert [tuple(row) for row in outcome.pairs.collect()] == [("12", "5", None)]

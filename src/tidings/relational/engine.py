@@ -30,7 +30,7 @@ from tidings.relational.table_store import TableStore, live_rows
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Distinct pairs (publication, subscription), rejects (publication, problem), and the number of documents."""
+    """Distinct pairs with the subscriber, rejects (publication, problem), and the number of documents."""
 
     pairs: DataFrame
     rejects: DataFrame
@@ -98,7 +98,7 @@ def check(session: SparkSession, store: TableStore, found: DataFrame) -> DataFra
     met = found.join(meetings, "sub_id").withColumn(
         "branches", F.expr("IF(branchpoint_info IS NULL, NULL, branches)")
     )
-    columns = ["event_id", "subscription", "text", "branchpoint_info", "branches"]
+    columns = ["event_id", "subscription", "subscriber", "text", "branchpoint_info", "branches"]
     few = met.select(columns).coalesce(int(session.conf.get("spark.sql.shuffle.partitions")))
     return few.mapInArrow(branch_check.check_branches(store.version), branch_check.CHECKED)
 
@@ -119,7 +119,7 @@ def _rejects(parsed: DataFrame) -> DataFrame:
 
 
 def _exact(checked: DataFrame) -> DataFrame:
-    return checked.filter("text is null").select("event_id", "subscription")
+    return checked.filter("text is null").select("event_id", "subscription", "subscriber")
 
 
 def _verified(checked: DataFrame, documents: DataFrame) -> Iterator[DataFrame]:
@@ -128,7 +128,7 @@ def _verified(checked: DataFrame, documents: DataFrame) -> Iterator[DataFrame]:
     if not undecided.count():
         return
     each = undecided.distinct().groupBy("event_id")
-    wanted = each.agg(F.collect_list(F.struct("subscription", "text")).alias("wanted"))
+    wanted = each.agg(F.collect_list(F.struct("subscription", "subscriber", "text")).alias("wanted"))
     bodies = documents.withColumnRenamed("publication", "event_id")
     asked = bodies.join(wanted, "event_id").select("event_id", "body", "wanted")
     yield asked.mapInArrow(branch_check.verify(), branch_check.PAIRS)

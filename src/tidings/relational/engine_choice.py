@@ -25,7 +25,7 @@ from tidings.relational.branches import EQUAL, LANGUAGE, RANGES, PredicateSet, T
 from tidings.relational.tables import Layout, Plan
 from tidings.spark.batch import job as batch_job
 from tidings.spark.batch.job import BatchListener, BatchRequest, BatchSummary
-from tidings.spark.batch.subscription_file import read_subscriptions
+from tidings.spark.batch.subscription_file import read_subscription_blocks, read_subscriptions
 from tidings.spark.sources.files import Location
 
 BASE_BYTES, PREDICATE_BYTES = 120, 60
@@ -196,6 +196,27 @@ def choose_engine(
     if unroll is None or choice.layout is None:
         return choice
     return replace(choice, layout=replace(choice.layout, unroll=unroll))
+
+
+def choose_layout(
+    subscriptions: str | Path | None, plan: str | None, unroll: int | None
+) -> tuple[Layout, str]:
+    """Choose the layout of tables that will be filled with a file of subscriptions; return the reason as well."""
+    wanted = _requested_plan(Engine.RELATIONAL, _named(Plan, plan), unroll)
+    if subscriptions is None and wanted is None:
+        raise InputError(
+            "the plan of the tables is missing",
+            accepted="--plan with share, share-bucket or unroll",
+            hint="or fill the tables at once, and it is chosen for these subscriptions: --subscriptions FILE",
+        )
+    sizes = Sizes(0, 0.0, LONGEST_ROW, 0.0, 0.0)
+    if subscriptions is not None:
+        first = next(read_subscription_blocks(subscriptions)).subscriptions
+        xpaths = first.filter(pc.equal(first["language"], LANGUAGE))
+        sizes = sizes_of(_sample(xpaths), xpaths.num_rows)
+    choice = choose(sizes, 0, Engine.RELATIONAL, wanted)
+    assert choice.layout is not None
+    return (choice.layout if unroll is None else replace(choice.layout, unroll=unroll)), choice.why
 
 
 def asked_for(request: BatchRequest, engine: str | None, plan: str | None, unroll: int | None) -> Choice:
