@@ -202,7 +202,7 @@ def choose_layout(
     subscriptions: str | Path | None, plan: str | None, unroll: int | None
 ) -> tuple[Layout, str]:
     """Choose the layout of tables that will be filled with a file of subscriptions; return the reason as well."""
-    wanted = _requested_plan(Engine.RELATIONAL, _named(Plan, plan), unroll)
+    wanted = _requested_plan(Engine.RELATIONAL, parse_name(Plan, plan), unroll)
     if subscriptions is None and wanted is None:
         raise InputError(
             "the plan of the tables is missing",
@@ -219,9 +219,20 @@ def choose_layout(
     return (choice.layout if unroll is None else replace(choice.layout, unroll=unroll)), choice.why
 
 
+SUGGESTED_FROM = 1_000
+"""The least number of subscriptions that say something about those to come."""
+
+
+def suggest_layout(xpaths: Any) -> Layout:
+    """Suggest the layout of tables whose first subscriptions are known, a table with `text`."""
+    if xpaths.num_rows < SUGGESTED_FROM:
+        return Layout(Plan.UNROLL)
+    return _choose_plan(sizes_of(_sample(xpaths), xpaths.num_rows)).layout
+
+
 def asked_for(request: BatchRequest, engine: str | None, plan: str | None, unroll: int | None) -> Choice:
     """Choose by the names of engine and plan."""
-    return choose_engine(request, _named(Engine, engine), _named(Plan, plan), unroll)
+    return choose_engine(request, parse_name(Engine, engine), parse_name(Plan, plan), unroll)
 
 
 def match(
@@ -233,7 +244,8 @@ def match(
     return relational_job.run(session, request, choice.layout, listener)
 
 
-def _named(kind: type[Name], given: str | None) -> Name | None:
+def parse_name(kind: type[Name], given: str | None) -> Name | None:
+    """Parse the name of an engine or a plan."""
     if given is None:
         return None
     if given not in {each.value for each in kind}:

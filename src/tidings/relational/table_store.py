@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -24,6 +24,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -39,6 +40,12 @@ from tidings.spark.checkpoint import acquire_lock
 from tidings.spark.sources.files import Location
 
 LOCK = "tables.lock"
+
+SMALL_FILE, MAX_SMALL_FILES = 10_000, 32
+"""A file with fewer rows is small. So many small files of a table are read as fast as one, nearly."""
+
+MIN_REMOVED = 10_000
+"""The least number of removed subscriptions for which a stream compacts its tables."""
 
 FEW = 1_000
 """Up to this number subscriptions are shredded in the driver: a Spark job takes longer."""
@@ -179,6 +186,29 @@ class TableStore:
         tables = ("query_branchpoint", "query_everywhere")
         return list(dict.fromkeys(id for table in tables for (id,) in self.version.alive(table, ids=ids)))
 
+    def merge_small_files(self) -> None:
+        """Merge the small files of each table that has many, as those of many small changes."""
+        files = dict(self.version.files)
+        merged = [name for name in files if len(_small_files(files[name])) > MAX_SMALL_FILES]
+        if not merged:
+            return
+        old = {name: _small_files(files[name]) for name in merged}
+        tables = {name: self._read_files(name, old[name]) for name in merged}
+        new = write_tables(self.version.folder, tables)
+        for name in merged:
+            files[name] = {file: rows for file, rows in files[name].items() if file not in old[name]} | new[
+                name
+            ]
+        self._commit(dataclasses.replace(self.version.next(), files=files))
+        for file in (file for name in merged for file in old[name]):
+            (self.folder / file).unlink()
+
+    def _read_files(self, name: str, files: Iterable[str]) -> Any:
+        """Read some files of a table, without rows that several of them have."""
+        paths, schema = [str(self.folder / file) for file in files], self.layout.schemas[name]
+        rows = ds.dataset(paths, schema, format="parquet").to_table()
+        return rows.group_by(schema.names).aggregate([]) if name == "query_predicate" else rows
+
     def replace(self, files: Files) -> None:
         """Replace the files of all tables."""
         with self._changing():
@@ -216,6 +246,10 @@ class TableStore:
     def _commit(self, following: Version) -> None:
         following.commit()
         self.version = following
+
+
+def _small_files(files: Mapping[str, int]) -> list[str]:
+    return [file for file, rows in files.items() if rows < SMALL_FILE]
 
 
 @contextmanager
@@ -310,6 +344,17 @@ def compact(session: SparkSession, store: TableStore) -> None:
         }
     store.replace(files)
     _sweep(Path(store.version.folder), store.version.files)
+
+
+def tidy_tables(session: SparkSession, store: TableStore) -> None:
+    """Keep tables in order that change all the time.
+
+    They are compacted when more subscriptions have been removed than are left, so each removal pays for a row or two.
+    """
+    if store.version.count("tombstone") > max(MIN_REMOVED, store.version.subscriptions):
+        compact(session, store)
+    else:
+        store.merge_small_files()
 
 
 def _live_tables(session: SparkSession, store: TableStore, kept: CheckpointedTables) -> dict[str, DataFrame]:
