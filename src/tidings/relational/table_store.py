@@ -33,9 +33,19 @@ from tidings.errors import IdConflict, InputError, SetupError, SubscriptionError
 from tidings.model import Reject
 from tidings.relational.branches import PredicateSet, Templates
 from tidings.relational.known_paths import KnownPaths
+from tidings.relational.lookup import broadcast_small
 from tidings.relational.plans import CheckpointedTables, checkpointed_tables
 from tidings.relational.shred import COLUMNS, Bounds, ShredResult, Task, bounds_of
-from tidings.relational.tables import LIST, Files, Layout, Plan, StorePosition, Version, write_tables
+from tidings.relational.tables import (
+    CLUSTERED_BY,
+    LIST,
+    Files,
+    Layout,
+    Plan,
+    StorePosition,
+    Version,
+    write_tables,
+)
 from tidings.spark.checkpoint import acquire_lock
 from tidings.spark.sources.files import Location
 
@@ -314,12 +324,12 @@ def _readable(texts: Iterable[str]) -> Iterator[PredicateSet]:
             yield from templates.predicate_sets_of(text)
 
 
-def live_rows(session: SparkSession, store: TableStore, name: str) -> DataFrame:
-    """Return the rows of a table without those of removed subscriptions."""
-    rows = store.table(session, name)
+def drop_removed(session: SparkSession, store: TableStore, rows: DataFrame) -> DataFrame:
+    """Drop the rows of removed subscriptions."""
     if not store.version.files.get("tombstone"):
         return rows
     dead = store.table(session, "tombstone").groupBy("subscription").agg(F.max("generation").alias("ended"))
+    dead = broadcast_small(dead, store.version.count("tombstone"))
     both = rows.join(dead, "subscription", "left")
     return both.filter("ended is null or generation > ended").drop("ended")
 
@@ -333,6 +343,13 @@ FEW_ROWS = (
     "tagpath_brinfo",
 )
 """Tables that fit into one file."""
+
+
+CLUSTERED_ROWS = 1_000_000
+"""Rows per file of a compacted table."""
+
+PAGES = {"parquet.page.row.count.limit": "1000"}
+"""The rows of a page, the least that a look-up reads of a file that Spark has written."""
 
 
 def compact(session: SparkSession, store: TableStore) -> None:
@@ -361,7 +378,7 @@ def _live_tables(session: SparkSession, store: TableStore, kept: CheckpointedTab
     def table(name: str) -> DataFrame:
         return store.table(session, name)
 
-    meetings = kept(live_rows(session, store, "query_branchpoint"))
+    meetings = kept(drop_removed(session, store, table("query_branchpoint")))
     unrolled = kept(table("predicate_unroll").join(meetings, "sub_id", "left_semi"))
     chained = kept(_used_chains(table("query_predicate"), meetings, kept))
     used = kept(_used_paths(chained, unrolled, store.layout.unroll))
@@ -370,7 +387,7 @@ def _live_tables(session: SparkSession, store: TableStore, kept: CheckpointedTab
     matched = kept(table("path_match").join(used, "linearpath_id", "left_semi"))
     return {
         "query_branchpoint": meetings,
-        "query_everywhere": live_rows(session, store, "query_everywhere"),
+        "query_everywhere": drop_removed(session, store, table("query_everywhere")),
         "predicate_unroll": unrolled,
         "query_predicate": chained,
         "query_linear_path": table("query_linear_path").join(
@@ -407,9 +424,14 @@ def _write_table(store: TableStore, name: str, frame: DataFrame) -> dict[str, in
     folder = f"{name}/{uuid4().hex}"
     rows = frame.select(*store.layout.schemas[name].names)
     place = Path(store.version.folder) / folder
-    (rows.coalesce(1) if name in FEW_ROWS else rows).write.parquet(Location.of(place).for_spark)
-    parts = sorted(place.glob("part-*.parquet"))
-    return {f"{folder}/{part.name}": pq.read_metadata(part).num_rows for part in parts}
+    if name in FEW_ROWS:
+        rows = rows.coalesce(1)
+    elif keys := CLUSTERED_BY.get(name):
+        parts = store.version.count(name) // CLUSTERED_ROWS + 1
+        rows = rows.repartitionByRange(parts, *keys).sortWithinPartitions(*keys)
+    rows.write.options(**PAGES).parquet(Location.of(place).for_spark)
+    written = sorted(place.glob("part-*.parquet"))
+    return {f"{folder}/{part.name}": pq.read_metadata(part).num_rows for part in written}
 
 
 def _sweep(folder: Path, files: Files) -> None:

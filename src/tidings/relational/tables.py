@@ -62,6 +62,16 @@ verified; `query_everywhere` has the subscriptions that joins cannot select. `br
 in any case. A row is dead if a tombstone of its generation or of a later one names its subscription.
 """
 
+CLUSTERED_BY = {
+    "query_predicate": ("pre_id", "linearpath_id", "value"),
+    "predicate_unroll": ("path1", "value1"),
+    "query_branchpoint": ("sub_id",),
+}
+"""The columns by which large tables are looked up: the rows of each file are in their order."""
+
+ROW_GROUP = 2_000
+"""Rows of a row group, the least that a look-up reads of a file."""
+
 UNROLLED = ("path", "op", "value", "number")
 """The columns that `predicate_unroll` has k times."""
 
@@ -213,5 +223,7 @@ def write_tables(folder: str | Path, tables: Mapping[str, Any]) -> dict[str, dic
 
 def _write(folder: Path, name: str, rows: pa.Table) -> str:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(rows, folder / name)
+    if keys := CLUSTERED_BY.get(name.partition("/")[0]):
+        rows = rows.sort_by([(key, "ascending") for key in keys])
+    pq.write_table(rows, folder / name, row_group_size=ROW_GROUP)
     return name
