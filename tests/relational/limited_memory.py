@@ -31,13 +31,13 @@ def main(engine: str, folder: Path, megabytes: int) -> None:
     match(session, [folder / "small.jsonl"], folder / "small.jsonl", folder, "warm")
     limit_memory(megabytes)
     match(session, sorted((folder / "subs").iterdir()), folder / "all.jsonl", folder, "matches")
-    rows = parquet.read_table(folder / "matches").to_pylist()
+    rows = parquet.read_table(folder / f"matches-{engine}").to_pylist()
     print(json.dumps([[row["publication"], row["subscription"]] for row in rows]))  # noqa: T201
     session.stop()
 
 
 def match_with_index(session, parts, whole, folder, out):
-    run_batch_job(session, BatchRequest(whole, folder / "docs", folder / out))
+    run_batch_job(session, BatchRequest(whole, folder / "docs", folder / f"{out}-index"))
 
 
 def match_with_tables(session, parts, whole, folder, out):
@@ -47,7 +47,9 @@ def match_with_tables(session, parts, whole, folder, out):
     for part in parts:
         for _ in import_subscriptions(store, None, part):
             pass
-    relational_job.run_with_tables(session, BatchRequest(tables, folder / "docs", folder / out))
+    relational_job.run_with_tables(
+        session, BatchRequest(tables, folder / "docs", folder / f"{out}-relational")
+    )
 
 
 def limit_memory(megabytes: int) -> None:

@@ -14,7 +14,7 @@ from tests.relational import corpus
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("limited memory")]
 
 ROOT = Path(__file__).parents[2]
-SUBSCRIPTIONS, PART, MEGABYTES = 120_000, 4_000, 64
+SUBSCRIPTIONS, PART, MEGABYTES = 400_000, 10_000, 160
 
 
 def match_within_memory(engine, folder):
@@ -35,7 +35,7 @@ def test_relational_engine_matches_where_index_does_not_fit_into_memory(tmp_path
     for first in range(0, SUBSCRIPTIONS, PART):
         (tmp_path / "subs" / f"{first:06d}.jsonl").write_text("\n".join(lines[first : first + PART]))
     (tmp_path / "all.jsonl").write_text("\n".join(lines))
-    bodies = {f"d{n}.xml": f"<q><s>S{n * 7_919:06d}</s><p>{n + 4}</p></q>".encode() for n in range(5)}
+    bodies = {f"d{n}.xml": f"<q><s>S{n * 79_190:06d}</s><p>{n + 4}</p></q>".encode() for n in range(2)}
     (tmp_path / "docs").mkdir()
     for name, body in bodies.items():
         (tmp_path / "docs" / name).write_bytes(body)

@@ -51,7 +51,7 @@ def read_subscriptions(place: str | Path) -> SubscriptionFile:
     return SubscriptionFile(table) if table is not None else _read_lines(data, Path(str(place)).name)
 
 
-BLOCK = 64 << 20
+BLOCK = 16 << 20
 """Bytes of a file that are read at once."""
 
 
