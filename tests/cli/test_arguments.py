@@ -157,6 +157,17 @@ def test_run_missing_folder_is_rejected(tidings: Tidings) -> None:
         (("--source", "in", "--folder", "in"), "one source"),
         (("--source", "in", "--explain"), "--explain is for matches that are written to a sink"),
         (("--source", "in", "--segments", "shared"), "--segments is for matches"),
+        (("--engine", "relational"), "--engine needs a source"),
+        (("--source", "in", "--engine", "relational"), "--engine is for matches"),
+        (("--source", "in", "--sink", "out", "--engine", "joins"), "there is no such engine"),
+        (
+            ("--source", "in", "--sink", "out", "--engine", "relational", "--explain"),
+            "the relational engine does not explain matches",
+        ),
+        (
+            ("--source", "in", "--sink", "out", "--engine", "relational", "--value-format", "json"),
+            "the relational engine only matches XML documents",
+        ),
         (("--source", "in", "--option", "header"), "--option needs a key and a value"),
         (("--source", "kafka://broker:x/topic", "--sink", "out"), "invalid address of a Kafka topic"),
         (("--source", "kafka://broker/t?sasl.username=x"), "kafka.security.protocol"),

@@ -101,7 +101,7 @@ def test_matching_lists_rejects_and_does_not_enumerate_combinations(session, tmp
     added = store.add(session, subscription_table(ODD))
     assert (added.taken, [reject.id for reject in added.rejects]) == (4, ["refused"])
     with matching(session, store, document_frame(session, ODD_BODIES)) as outcome:
-        pairs = {tuple(row) for row in outcome.pairs.collect()}
+        pairs = {(row.publication, row.subscription) for row in outcome.pairs.collect()}
         assert {row.publication for row in outcome.rejects.collect()} == {"bad", "no"}
         assert outcome.documents == 4
     assert pairs == {("good", "all"), ("good", "negated"), ("many", "negated"), ("many", "some")}

@@ -123,8 +123,8 @@ def test_rows_unrolled_row_has_k_predicates_and_chain_has_others(k):
 
 def test_rows_verified_subscriptions_keep_text():
     rows = rows_of({"s1": "/a/b = 1", "s2": "/a/b = 1 and not(/a/c)", "s3": "not(/a/c)"}, Layout())
-    assert [row[2:4] for row in rows.rows["query_branchpoint"]] == [
-        ("s1", None),
-        ("s2", "/a/b = 1 and not(/a/c)"),
+    assert [row[2:5] for row in rows.rows["query_branchpoint"]] == [
+        ("s1", None, None),
+        ("s2", None, "/a/b = 1 and not(/a/c)"),
     ]
-    assert rows.rows["query_everywhere"] == [("s3", "not(/a/c)", 1)]
+    assert rows.rows["query_everywhere"] == [("s3", None, "not(/a/c)", 1)]

@@ -12,7 +12,7 @@ from tidings.errors import IdConflict, InputError
 from tidings.relational import table_store
 from tidings.relational.known_paths import KnownPaths
 from tidings.relational.table_store import TableStore, compact
-from tidings.relational.tables import TABLES, Layout, Plan, path_id
+from tidings.relational.tables import TABLES, Layout, Plan, StorePosition, path_id
 
 LAYOUTS = [Layout(Plan.SHARE), Layout(Plan.SHARE_BUCKET, buckets=2), Layout(Plan.UNROLL, unroll=2)]
 TEXTS = {
@@ -60,7 +60,7 @@ def test_add_writes_only_rows_of_new_subscription(store):
 def test_remove_writes_only_tombstone(store):
     store.add(None, subscription_table(TEXTS))
     before = file_hashes(store)
-    assert store.remove(["s1", "unknown", "s4"]) == 2
+    assert store.remove(["s1", "unknown", "s4"]) == ["s1", "s4"]
     after = file_hashes(store)
     (new,) = after.keys() - before.keys()
     assert {name: after[name] for name in before} == before
@@ -80,7 +80,7 @@ def test_add_id_after_removal_is_accepted(store):
 
 def test_remove_unknown_id_changes_nothing(store):
     before = store.version
-    assert store.remove(["unknown"]) == 0
+    assert store.remove(["unknown"]) == []
     assert store.version == before
 
 
@@ -230,3 +230,53 @@ def test_add_many_subscriptions_in_tasks_equals_add_in_driver(session, tmp_path,
     for name in TABLES:
         distinct = [{str(row) for row in rows(store, name)} for store in (driver_store, task_store)]
         assert distinct[0] == distinct[1], name
+
+
+def test_follow_applies_changes_and_position_at_once(store):
+    """Pages of additions count together; an id may be removed and added with another text."""
+    pages = [subscription_table({id: TEXTS[id]}) for id in ("s1", "s2")]
+    first = StorePosition("store", 3)
+    assert store.follow(None, [], pages, first).taken == 2
+    changed = [subscription_table({"s2": TEXTS["s3"], "bad": "//a["})]
+    rejects = store.follow(None, ["s2", "unknown"], changed, StorePosition("store", 7)).rejects
+    assert [reject.id for reject in rejects] == ["bad"]
+    reopened = TableStore.open(store.folder).version
+    assert (reopened.follows, reopened.subscriptions, reopened.count("tombstone")) == (
+        StorePosition("store", 7),
+        2,
+        1,
+    )
+    assert sorted(store.live_ids()) == ["s1", "s2"]
+    with pytest.raises(InputError, match="follow the subscriptions of a store"):
+        store.add(None, subscription_table({"s4": TEXTS["s4"]}))
+
+
+def test_merge_small_files_keeps_rows_and_deletes_merged_files(store, monkeypatch):
+    monkeypatch.setattr(table_store, "MAX_SMALL_FILES", 2)
+    store.add(None, subscription_table({id: TEXTS[id] for id in ("s1", "s3")}))
+    store.merge_small_files()
+    assert store.version.generation == 1, "two files are few"
+    for id in ("s2", "s4", "s5"):
+        store.add(None, subscription_table({id: TEXTS.get(id, TEXTS["s1"])}))
+    before = {name: {str(row) for row in rows(store, name)} for name in store.version.files}
+    store.merge_small_files()
+    assert {name: {str(row) for row in rows(store, name)} for name in store.version.files} == before
+    assert len(store.version.files["query_branchpoint"]) == 1
+    listed = {name for names in store.version.files.values() for name in names}
+    assert file_hashes(store).keys() == listed
+    for name in store.version.files:
+        assert store.version.count(name) == len(rows(store, name))
+    chains = [row["chain_id"] for row in rows(store, "query_predicate")]
+    assert len(chains) == len(set(chains)) or len(store.version.files["query_predicate"]) > 1
+
+
+@pytest.mark.spark
+def test_tidy_tables_compacts_when_more_are_removed_than_left(session, store, monkeypatch):
+    monkeypatch.setattr(table_store, "MIN_REMOVED", 1)
+    store.add(None, subscription_table(TEXTS))
+    store.remove(["s1", "s2"])
+    table_store.tidy_tables(session, store)
+    assert store.version.count("tombstone") == 2, "as many are left"
+    store.remove(["s3"])
+    table_store.tidy_tables(session, store)
+    assert (store.version.count("tombstone"), store.live_ids()) == (0, ["s4"])

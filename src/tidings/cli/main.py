@@ -23,6 +23,7 @@ from tidings.cli import (
     notifications,
     publish,
     subscriptions,
+    tables,
 )
 from tidings.cli.command import add_commands, format_help
 from tidings.cli.metadata import provider, query, repository, rules
@@ -119,6 +120,7 @@ GROUPS = (
     (METADATA, "repository", repository.app),
     (OBJECTS, "model", changes.app),
     (OBJECTS, "objects", sources.app),
+    (STREAM, "tables", tables.app),
     (SETTING_UP, "schema", definitions.schema_app),
     (SETTING_UP, "reference", definitions.reference_app),
     (SETTING_UP, "taxonomy", definitions.taxonomy_app),

@@ -128,13 +128,6 @@ def match(
     out_format: Output,
     tables: TableOptions,
     spark: SparkOptions,
-    subscriptions: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="JSON Lines with id, subscriber, language, text; or a table: `table:NAME`, a Parquet or CSV file.",
-        ),
-    ],
     publications: Annotated[
         str,
         typer.Option(
@@ -143,6 +136,21 @@ def match(
         ),
     ],
     out: Annotated[str, typer.Option(metavar="FOLDER", help="The result, as Parquet; or `table:NAME`.")],
+    subscriptions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="JSON Lines with id, subscriber, language, text; or a table: `table:NAME`, a Parquet or CSV file.",
+        ),
+    ] = None,
+    kept_tables: Annotated[
+        str | None,
+        typer.Option(
+            "--tables",
+            metavar="FOLDER",
+            help="Instead of --subscriptions: tables of XPaths that `tidings tables create` has made.",
+        ),
+    ] = None,
     rejects: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file for the rejects, with reasons.")
     ] = None,
@@ -204,15 +212,17 @@ def match(
       tidings match ... --format kafka --option kafka.bootstrap.servers=localhost:9092 --option subscribe=orders
       tidings match ... --references tables.yaml
       tidings match ... --engine relational --plan unroll --unroll 4
+      tidings match --tables /shared/tables --publications documents/ --out matches.parquet
       tidings match ... --master spark://cluster:7077 --segments /shared/tidings
 
     The exit code is 3 if some subscriptions or publications were refused; the others are matched.
     """
     spark.check()
     checked, taxonomies = _load_schema(schema or ()), tuple(taxonomy or ())
+    subscriptions = _choose_subscriptions(subscriptions, kept_tables, engine, plan, unroll)
     if tables.are_meant(subscriptions, publications, out):
         unused = {"--references": references, "--segments": segments, "--engine": engine, "--plan": plan}
-        tables.refuse(unused | {"--unroll": unroll})
+        tables.refuse(unused | {"--unroll": unroll, "--tables": kept_tables})
         places = subscriptions, publications, out
         summary = _match_tables(places, tables, rejects, id, checked, taxonomies, force, spark, out_format)
     else:
@@ -223,14 +233,59 @@ def match(
         request = job.BatchRequest(
             subscriptions, publications, out, rejects, id, checked, force, segments, loaded, taxonomies
         )
-        _check_request(request)
-        choice = engine_choice.asked_for(request, engine, plan, unroll)
-        if choice.is_news:
-            out_format.print_note(choice.why)
-        with spark.open("starting Spark ...") as session, ProgressBar(out_format.as_json) as bar:
-            summary = engine_choice.match(session, request, choice, bar)
+        _check_request(request, "--subscriptions" if kept_tables is None else "--tables")
+        if kept_tables is not None:
+            summary = _match_kept_tables(request, spark)
+        else:
+            choice = engine_choice.asked_for(request, engine, plan, unroll)
+            if choice.is_news:
+                out_format.print_note(choice.why)
+            with spark.open("starting Spark ...") as session, ProgressBar(out_format.as_json) as bar:
+                summary = engine_choice.match(session, request, choice, bar)
     _print_summary(summary, rejects, out_format)
     exit_if_rejects(summary.rejects)
+
+
+def _choose_subscriptions(
+    subscriptions: str | None,
+    kept_tables: str | None,
+    engine: str | None,
+    plan: str | None,
+    unroll: int | None,
+) -> str:
+    """Return the file or the folder with the subscriptions; refuse options that contradict it."""
+    if (subscriptions is None) == (kept_tables is None):
+        received = "neither" if subscriptions is None else "both"
+        raise InputError(
+            "where are the subscriptions?",
+            received=received,
+            accepted="--subscriptions FILE or --tables FOLDER",
+        )
+    if kept_tables is None:
+        assert subscriptions is not None
+        return subscriptions
+    if engine not in (None, "relational"):
+        raise InputError(
+            "tables are matched by the relational engine",
+            received=f"--engine {engine}",
+            hint="leave out --engine, or name a file: --subscriptions FILE",
+        )
+    given = "--plan" if plan is not None else "--unroll" if unroll is not None else None
+    if given:
+        raise InputError(
+            f"{given} does not apply to tables, whose plan is settled",
+            hint=f"tidings tables show {kept_tables}",
+        )
+    return kept_tables
+
+
+def _match_kept_tables(request: job.BatchRequest, spark: SparkOptions) -> job.BatchSummary:
+    from tidings.relational import job as relational_job
+    from tidings.relational.tables import Version
+
+    Version.read(request.subscriptions)  # refuse a folder without tables before Spark is started
+    with spark.open("starting Spark ...") as session:
+        return relational_job.run_with_tables(session, request)
 
 
 def _match_tables(
@@ -264,17 +319,14 @@ def _match_tables(
         return table_job.run_table_job(session, request, bar)
 
 
-def _check_request(request: job.BatchRequest) -> None:
-    """Refuse obvious mistakes before Spark is started, which takes seconds."""
+def _check_request(request: job.BatchRequest, option: str) -> None:
+    """Refuse obvious mistakes before Spark is started, which takes seconds; `option` names the subscriptions."""
     from tidings.spark.batch import job
     from tidings.spark.sources.files import Location
 
-    for option, path in (
-        ("--subscriptions", request.subscriptions),
-        ("--publications", request.publications),
-    ):
+    for name, path in ((option, request.subscriptions), ("--publications", request.publications)):
         if Location.of(path).info().type.name == "NotFound":
-            raise InputError(f"{option}: no such file or folder", received=f"'{path}'")
+            raise InputError(f"{name}: no such file or folder", received=f"'{path}'")
     job.check_request(request)
 
 

@@ -88,6 +88,17 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         console.print(line)
 
 
+UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+
+
+def format_bytes(count: int) -> str:
+    """Format a size: `1.2 GB`."""
+    for unit, size in UNITS:
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
+
+
 # Records: one declaration of how a type is shown, one function that prints it.
 
 

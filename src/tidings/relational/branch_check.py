@@ -126,8 +126,8 @@ def brpred(infos: Sequence[int], branches: Iterable[Iterable[BranchNode]], known
 
 Stage = Callable[[Iterable[Any]], Iterator[Any]]
 
-CHECKED = "event_id string, subscription string, text string"
-PAIRS = "event_id string, subscription string"
+CHECKED = "event_id string, subscription string, subscriber string, text string"
+PAIRS = "event_id string, subscription string, subscriber string"
 TEXTS = 10_000
 """Maximum number of parsed texts that a worker caches."""
 
@@ -148,7 +148,8 @@ def check_branches(version: Version) -> Stage:
         for batch in batches:
             infos, branches = batch.column("branchpoint_info").to_pylist(), batch.column("branches")
             kept = [info is None or _meets(info, branches[i].as_py(), known) for i, info in enumerate(infos)]
-            yield batch.select(["event_id", "subscription", "text"]).filter(pa.array(kept, pa.bool_()))
+            checked = batch.select(["event_id", "subscription", "subscriber", "text"])
+            yield checked.filter(pa.array(kept, pa.bool_()))
 
     return run
 
@@ -158,26 +159,34 @@ def _meets(info: str, branches: list[list[dict[str, Any]]], known: Positions) ->
     return brpred(list(map(int, info.split("&"))), found, known)
 
 
+class WantedText(NamedTuple):
+    """A subscription whose text has to be evaluated."""
+
+    subscription: str
+    subscriber: str | None
+    text: str
+
+
 @lru_cache(maxsize=TEXTS)
 def _expression(text: str) -> Expression:
     return xpath_parser.parse(text)
 
 
 def verify() -> Stage:
-    """Documents with candidates (publication, body, wanted: their subscriptions and texts) in, matches out."""
+    """Documents with candidates (publication, body, wanted: `WantedText`s) in, matches out."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
             for event_id, body, wanted in zip(*batch.columns, strict=True):
-                asked = [(each["subscription"], each["text"]) for each in wanted.as_py()]
+                asked = [WantedText(**each) for each in wanted.as_py()]
                 yield _pairs(event_id.as_py(), _matching(body.as_py(), asked))
 
     return run
 
 
 @lru_cache(maxsize=2)
-def _everywhere(version: Version) -> list[tuple[str, str]]:
-    return version.alive("query_everywhere", "text")
+def _everywhere(version: Version) -> list[WantedText]:
+    return [WantedText(*row) for row in version.alive("query_everywhere", ["subscriber", "text"])]
 
 
 def verify_everywhere(version: Version) -> Stage:
@@ -193,11 +202,15 @@ def verify_everywhere(version: Version) -> Stage:
     return run
 
 
-def _matching(body: bytes, asked: Iterable[tuple[str, str]]) -> list[str]:
+def _matching(body: bytes, asked: Iterable[WantedText]) -> list[WantedText]:
     document = xml_decoder.decode(body)
-    return [subscription for subscription, text in asked if matches(_expression(text), document)]
+    return [wanted for wanted in asked if matches(_expression(wanted.text), document)]
 
 
-def _pairs(event_id: str, subscriptions: list[str]) -> Any:
-    columns = {"event_id": [event_id] * len(subscriptions), "subscription": subscriptions}
+def _pairs(event_id: str, matched: Sequence[WantedText]) -> Any:
+    columns = {
+        "event_id": [event_id] * len(matched),
+        "subscription": [wanted.subscription for wanted in matched],
+        "subscriber": [wanted.subscriber for wanted in matched],
+    }
     return pa.RecordBatch.from_pydict(columns, pa.schema([(name, pa.string()) for name in columns]))

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.errors import InputError
-from tidings.relational import branch_check, reader
+from tidings.relational import branch_check, lookup, reader
 from tidings.relational.plans import (
     CheckpointedTables,
     Predicates,
@@ -25,12 +25,12 @@ from tidings.relational.plans import (
     probes_of,
     sax_parse_result,
 )
-from tidings.relational.table_store import TableStore, live_rows
+from tidings.relational.table_store import TableStore, drop_removed
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Distinct pairs (publication, subscription), rejects (publication, problem), and the number of documents."""
+    """Distinct pairs with the subscriber, rejects (publication, problem), and the number of documents."""
 
     pairs: DataFrame
     rejects: DataFrame
@@ -42,6 +42,7 @@ SETTINGS = {
     # Spark 4.3 generates Java for it that does not compile ("java.lang.Long" is not an rvalue) where states that may be
     # there twice are joined, logs hundreds of lines for each batch and interprets the whole stage instead.
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    **lookup.PUSHDOWN,
 }
 
 
@@ -70,7 +71,7 @@ def matching(session: SparkSession, store: TableStore, documents: DataFrame) -> 
         count = _check_names(parsed)
         probes = probes_of_batch(session, store, parsed, kept)
         found = candidates(predicates_of(session, store), probes, kept)
-        checked = kept(check(session, store, found))
+        checked = kept(check(session, store, found, kept))
         pairs = [_exact(checked), *_verified(checked, asked), *_everywhere(store, asked)]
         yield Outcome(_distinct(pairs), _rejects(parsed), count)
 
@@ -89,18 +90,33 @@ def probes_of_batch(
 def predicates_of(session: SparkSession, store: TableStore) -> Predicates:
     chained, unrolled = (store.table(session, name) for name in ("query_predicate", "predicate_unroll"))
     repeats = len(store.version.files.get("query_predicate", ())) > 1
-    return Predicates(store.layout, chained, unrolled, repeats)
+    chained_rows, unrolled_rows = map(store.version.count, ("query_predicate", "predicate_unroll"))
+    return Predicates(store.layout, chained, unrolled, chained_rows, unrolled_rows, repeats)
 
 
-def check(session: SparkSession, store: TableStore, found: DataFrame) -> DataFrame:
+def check(session: SparkSession, store: TableStore, found: DataFrame, kept: CheckpointedTables) -> DataFrame:
     """Keep candidates of live subscriptions whose branches meet (Op12 of figure 3.9)."""
-    meetings = live_rows(session, store, "query_branchpoint")
-    met = found.join(meetings, "sub_id").withColumn(
+    found, meetings = _look_up_meetings(session, store, found, kept)
+    met = drop_removed(session, store, found.join(meetings, "sub_id")).withColumn(
         "branches", F.expr("IF(branchpoint_info IS NULL, NULL, branches)")
     )
-    columns = ["event_id", "subscription", "text", "branchpoint_info", "branches"]
+    columns = ["event_id", "subscription", "subscriber", "text", "branchpoint_info", "branches"]
     few = met.select(columns).coalesce(int(session.conf.get("spark.sql.shuffle.partitions")))
     return few.mapInArrow(branch_check.check_branches(store.version), branch_check.CHECKED)
+
+
+def _look_up_meetings(
+    session: SparkSession, store: TableStore, found: DataFrame, kept: CheckpointedTables
+) -> tuple[DataFrame, DataFrame]:
+    """Return candidates and the rows of Query_Branchpoint to join them with."""
+    meetings, size = store.table(session, "query_branchpoint"), store.version.count("query_branchpoint")
+    if size < lookup.PRUNED_FROM:
+        return found, meetings
+    found = kept(found)
+    counted = lookup.count_keys(found, "sub_id")
+    return lookup.choose_sides(
+        found, counted.rows, lookup.filter_keys(meetings, "sub_id", counted.keys), size
+    )
 
 
 def _check_names(parsed: DataFrame) -> int:
@@ -119,7 +135,7 @@ def _rejects(parsed: DataFrame) -> DataFrame:
 
 
 def _exact(checked: DataFrame) -> DataFrame:
-    return checked.filter("text is null").select("event_id", "subscription")
+    return checked.filter("text is null").select("event_id", "subscription", "subscriber")
 
 
 def _verified(checked: DataFrame, documents: DataFrame) -> Iterator[DataFrame]:
@@ -128,7 +144,7 @@ def _verified(checked: DataFrame, documents: DataFrame) -> Iterator[DataFrame]:
     if not undecided.count():
         return
     each = undecided.distinct().groupBy("event_id")
-    wanted = each.agg(F.collect_list(F.struct("subscription", "text")).alias("wanted"))
+    wanted = each.agg(F.collect_list(F.struct("subscription", "subscriber", "text")).alias("wanted"))
     bodies = documents.withColumnRenamed("publication", "event_id")
     asked = bodies.join(wanted, "event_id").select("event_id", "body", "wanted")
     yield asked.mapInArrow(branch_check.verify(), branch_check.PAIRS)

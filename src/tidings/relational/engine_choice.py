@@ -25,7 +25,7 @@ from tidings.relational.branches import EQUAL, LANGUAGE, RANGES, PredicateSet, T
 from tidings.relational.tables import Layout, Plan
 from tidings.spark.batch import job as batch_job
 from tidings.spark.batch.job import BatchListener, BatchRequest, BatchSummary
-from tidings.spark.batch.subscription_file import read_subscriptions
+from tidings.spark.batch.subscription_file import read_subscription_blocks, read_subscriptions
 from tidings.spark.sources.files import Location
 
 BASE_BYTES, PREDICATE_BYTES = 120, 60
@@ -198,9 +198,41 @@ def choose_engine(
     return replace(choice, layout=replace(choice.layout, unroll=unroll))
 
 
+def choose_layout(
+    subscriptions: str | Path | None, plan: str | None, unroll: int | None
+) -> tuple[Layout, str]:
+    """Choose the layout of tables that will be filled with a file of subscriptions; return the reason as well."""
+    wanted = _requested_plan(Engine.RELATIONAL, parse_name(Plan, plan), unroll)
+    if subscriptions is None and wanted is None:
+        raise InputError(
+            "the plan of the tables is missing",
+            accepted="--plan with share, share-bucket or unroll",
+            hint="or fill the tables at once, and it is chosen for these subscriptions: --subscriptions FILE",
+        )
+    sizes = Sizes(0, 0.0, LONGEST_ROW, 0.0, 0.0)
+    if subscriptions is not None:
+        first = next(read_subscription_blocks(subscriptions)).subscriptions
+        xpaths = first.filter(pc.equal(first["language"], LANGUAGE))
+        sizes = sizes_of(_sample(xpaths), xpaths.num_rows)
+    choice = choose(sizes, 0, Engine.RELATIONAL, wanted)
+    assert choice.layout is not None
+    return (choice.layout if unroll is None else replace(choice.layout, unroll=unroll)), choice.why
+
+
+SUGGESTED_FROM = 1_000
+"""The least number of subscriptions that say something about those to come."""
+
+
+def suggest_layout(xpaths: Any) -> Layout:
+    """Suggest the layout of tables whose first subscriptions are known, a table with `text`."""
+    if xpaths.num_rows < SUGGESTED_FROM:
+        return Layout(Plan.UNROLL)
+    return _choose_plan(sizes_of(_sample(xpaths), xpaths.num_rows)).layout
+
+
 def asked_for(request: BatchRequest, engine: str | None, plan: str | None, unroll: int | None) -> Choice:
     """Choose by the names of engine and plan."""
-    return choose_engine(request, _named(Engine, engine), _named(Plan, plan), unroll)
+    return choose_engine(request, parse_name(Engine, engine), parse_name(Plan, plan), unroll)
 
 
 def match(
@@ -212,7 +244,8 @@ def match(
     return relational_job.run(session, request, choice.layout, listener)
 
 
-def _named(kind: type[Name], given: str | None) -> Name | None:
+def parse_name(kind: type[Name], given: str | None) -> Name | None:
+    """Parse the name of an engine or a plan."""
     if given is None:
         return None
     if given not in {each.value for each in kind}:

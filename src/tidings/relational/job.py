@@ -1,9 +1,10 @@
 """Batch job of the relational engine: a file of XPaths, files of XML, Parquet out.
 
     summary = run(session, BatchRequest("subs.jsonl", "documents/", "matches.parquet"), Layout(Plan.UNROLL))
+    summary = run_with_tables(session, BatchRequest("tables/", "documents/", "matches.parquet"))
 
-Request and result are those of `spark.batch`. The driver shreds the subscriptions into tables beside the result,
-matches all documents with them in one batch, and moves the output into place.
+Request and result are those of `spark.batch`. The driver shreds the subscriptions into tables beside the result, unless
+there are tables already; it matches all documents with them in one batch, and moves the output into place.
 """
 
 from __future__ import annotations
@@ -14,20 +15,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
 from time import perf_counter
-from typing import Any
 from uuid import uuid4
 
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
-from tidings.errors import SubscriptionError
 from tidings.model import Reject
-from tidings.relational.branches import LANGUAGE
 from tidings.relational.engine import Outcome, matching
 from tidings.relational.reader import read_documents
-from tidings.relational.table_store import TableStore
+from tidings.relational.subscription_import import import_subscriptions
+from tidings.relational.table_store import TableStore, hold_tables
 from tidings.relational.tables import Layout
 from tidings.spark.batch.job import (
     BatchListener,
@@ -38,7 +36,6 @@ from tidings.spark.batch.job import (
     notify_listener,
 )
 from tidings.spark.batch.output import ChunkReport, publish_result, working_folder, write_rejects
-from tidings.spark.batch.subscription_file import read_subscriptions
 from tidings.spark.reference_data import write_snapshots
 from tidings.spark.sources.files import Location
 
@@ -51,18 +48,43 @@ def run(
     """Match all documents with all subscriptions; `listener` is notified when the tables are written."""
     began = perf_counter()
     check_request(request)
-    out = Location.of(request.out)
-    with working_folder(out) as work, _tables_folder(request, work) as folder:
+    with working_folder(Location.of(request.out)) as work, _tables_folder(request, work) as folder:
         store, built, refused = _build(session, request, folder, layout)
         notify_listener(listener, built)
-        tables = write_snapshots(session, request.references, folder / "references")
-        files = read_documents(session, request.publications, tables, work)
-        with matching(session, store, files.filter("problem is null")) as outcome:
-            reports = [*_pairs(outcome, work), _rejects(outcome, files, work)]
-            documents = outcome.documents
-        publish_result(work, out, reports, request.force)
-        seconds = perf_counter() - began
-        examples = write_rejects(request.rejects, refused, work, reports)
+        return _match(session, request, store, built, refused, work, folder, began)
+
+
+def run_with_tables(session: SparkSession, request: BatchRequest) -> BatchSummary:
+    """Match all documents with the subscriptions of tables: their folder is the `subscriptions` of the request."""
+    began = perf_counter()
+    check_request(request)
+    with (
+        hold_tables(request.subscriptions) as store,
+        working_folder(Location.of(request.out)) as work,
+        _tables_folder(request, work) as folder,
+    ):
+        built = _describe(store, perf_counter() - began)
+        return _match(session, request, store, built, [], work, folder, began)
+
+
+def _match(
+    session: SparkSession,
+    request: BatchRequest,
+    store: TableStore,
+    built: IndexBuilt,
+    refused: list[Reject],
+    work: Location,
+    folder: Path,
+    began: float,
+) -> BatchSummary:
+    tables = write_snapshots(session, request.references, folder / "references")
+    files = read_documents(session, request.publications, tables, work)
+    with matching(session, store, files.filter("problem is null")) as outcome:
+        reports = [*_pairs(outcome, work), _rejects(outcome, files, work)]
+        documents = outcome.documents
+    publish_result(work, Location.of(request.out), reports, request.force)
+    seconds = perf_counter() - began
+    examples = write_rejects(request.rejects, refused, work, reports)
     matches, rejects = (sum(getattr(each, name) for each in reports) for name in ("matches", "rejects"))
     match_seconds = seconds - built.seconds
     return BatchSummary(
@@ -84,32 +106,23 @@ def _build(
     session: SparkSession, request: BatchRequest, folder: Path, layout: Layout
 ) -> tuple[TableStore, IndexBuilt, list[Reject]]:
     began = perf_counter()
-    given = read_subscriptions(request.subscriptions)
     store = TableStore.create(folder, layout)
-    ours = given.subscriptions.filter(pc.equal(given.subscriptions["language"], LANGUAGE))
-    added = store.add(session, ours)
-    size = sum(path.stat().st_size for path in Path(folder).glob("*/*.parquet"))
-    files = sum(map(len, store.version.files.values()))
-    built = IndexBuilt(added.taken, files, size / added.taken if added.taken else 0.0, perf_counter() - began)
-    return store, built, [*given.rejects, *_others(given.subscriptions), *added.rejects]
+    rejects = [
+        reject
+        for added in import_subscriptions(store, session, request.subscriptions)
+        for reject in added.rejects
+    ]
+    return store, _describe(store, perf_counter() - began), rejects
 
 
-def _others(subscriptions: Any) -> Iterator[Reject]:
-    """Yield rejects for subscriptions in other languages."""
-    others = subscriptions.filter(pc.not_equal(subscriptions["language"], LANGUAGE))
-    for row in others.select(["id", "language"]).to_pylist():
-        problem = SubscriptionError(
-            "the relational engine does not support this language",
-            received=repr(row["language"]),
-            accepted=LANGUAGE,
-            hint="--engine index supports all languages",
-        )
-        yield Reject("subscription", row["id"], problem.message(), problem.facts())
+def _describe(store: TableStore, seconds: float) -> IndexBuilt:
+    count, files = store.version.subscriptions, sum(map(len, store.version.files.values()))
+    return IndexBuilt(count, files, store.nbytes / count if count else 0.0, seconds)
 
 
 def _pairs(outcome: Outcome, work: Location) -> Iterator[ChunkReport]:
     """Let Spark write the pairs; yield a report for each file."""
-    outcome.pairs.write.parquet(f"{work.for_spark}/pairs")
+    outcome.pairs.drop("subscriber").write.parquet(f"{work.for_spark}/pairs")
     written = work.files.get_file_info(fs.FileSelector(f"{work.path}/pairs"))
     for number, info in enumerate(
         sorted(info.path for info in written if info.base_name.endswith(".parquet"))

@@ -22,6 +22,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from tidings.relational import lookup
+from tidings.relational.lookup import Counted, PathValues
 from tidings.relational.tables import ROOT, Layout, Plan
 
 # Probes: the values of a batch of documents at linear paths, to look up in the subscription tables.
@@ -88,20 +90,24 @@ def _any(found: DataFrame) -> DataFrame:
 
 CANDIDATE = ("event_id", "sub_id", "branches")
 STATE = ("event_id", "chain_id", "branches")
-SENT = 500_000
-"""Maximum number of rows to broadcast: some hundred megabytes."""
-
 BRANCHES = "array<array<struct<tagpath_id: bigint, idpath: string>>>"
 
 
 @dataclass(frozen=True, slots=True)
 class Predicates:
-    """The tables that a plan joins with: chains, which may repeat predicates (`repeats`), and unrolled rows."""
+    """The tables that a plan joins with, and their sizes: chains, which may repeat predicates, and unrolled rows."""
 
     layout: Layout
     chained: DataFrame
     unrolled: DataFrame
+    chained_rows: int
+    unrolled_rows: int
     repeats: bool = True
+
+    @property
+    def are_large(self) -> bool:
+        """Whether a look-up should not read whole tables."""
+        return max(self.chained_rows, self.unrolled_rows) >= lookup.PRUNED_FROM
 
 
 def candidates(predicates: Predicates, probes: Probes, kept: CheckpointedTables) -> DataFrame:
@@ -111,21 +117,30 @@ def candidates(predicates: Predicates, probes: Probes, kept: CheckpointedTables)
 
 def share(predicates: Predicates, probes: Probes, kept: CheckpointedTables) -> DataFrame:
     """Follow chains from the root; buckets only change the chains."""
-    return follow(predicates, probes, _roots(probes.events), probes.count, kept)
+    values, begun = _values(predicates, probes), Counted(probes.count, frozenset({ROOT}))
+    return follow(predicates, probes, _roots(probes.events), begun, values, kept)
+
+
+def _values(predicates: Predicates, probes: Probes) -> PathValues | None:
+    rows = probes.count * probes.equal_each
+    return lookup.collect_values(probes.equal, rows) if predicates.are_large else None
 
 
 def unroll(predicates: Predicates, probes: Probes, kept: CheckpointedTables) -> DataFrame:
     """Check rows of k predicates at once, and follow chains for further predicates."""
+    values = _values(predicates, probes)
     found = reduce(
         lambda found, n: _checked(found, probes, n),
         range(2, predicates.layout.unroll + 1),
-        _looked_up(predicates.unrolled, probes),
+        _looked_up(predicates, probes, values),
     )
     found = kept(found.select("event_id", "sub_id", "final", "branches"))
     ready = found.filter("final").select(*CANDIDATE)
     left = found.filter("not final").select("event_id", F.col("sub_id").alias("chain_id"), "branches")
-    count = left.count()
-    return ready.unionByName(follow(predicates, probes, left, count, kept)) if count else ready
+    begun = lookup.count_keys(left, "chain_id", predicates.are_large)
+    if not begun.rows:
+        return ready
+    return ready.unionByName(follow(predicates, probes, left, begun, values, kept))
 
 
 _PLANS: dict[Plan, Callable[[Predicates, Probes, CheckpointedTables], DataFrame]] = {
@@ -141,81 +156,87 @@ def _roots(events: DataFrame) -> DataFrame:
 
 
 def follow(
-    predicates: Predicates, probes: Probes, states: DataFrame, count: int, kept: CheckpointedTables
+    predicates: Predicates,
+    probes: Probes,
+    states: DataFrame,
+    begun: Counted,
+    values: PathValues | None,
+    kept: CheckpointedTables,
 ) -> DataFrame:
     """Follow chains from states to their ends: along equalities first, then along the others."""
-    chained, repeats = predicates.chained, predicates.repeats
-    first = _Stage(chained.filter("op = '='"), repeats, probes, _equal_step, kept).run(states, count)
-    others = _Stage(chained.filter("op != '='"), repeats, probes, _other_step, kept)
-    second = others.run(_union(first.reached), first.count)
+    equal = predicates.chained.filter("op = '='")
+    equal = lookup.filter_values(equal, "linearpath_id", "value", values)
+    first = _Stage(predicates, equal, probes, _equal_step, kept).run(states, begun)
+    other = lookup.filter_paths(predicates.chained.filter("op != '='"), "linearpath_id", values)
+    others = _Stage(predicates, other, probes, _other_step, kept)
+    second = others.run(_union(first.reached), first.counted)
     return _union([*first.ends, *second.ends])
 
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """Candidates, all states on the way including the first ones, and the number of states."""
+    """Candidates, all states on the way including the first ones, and their number and keys."""
 
     ends: list[DataFrame]
     reached: list[DataFrame]
-    count: int
+    counted: Counted
 
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Follows chains along one sort of predicates, one per round, until all have ended."""
+    """Follows chains along one sort of predicates (`sort`), one per round, until all have ended."""
 
-    predicates: DataFrame
-    repeats: bool
+    predicates: Predicates
+    sort: DataFrame
     probes: Probes
-    step: Callable[[DataFrame, int, DataFrame, Probes], DataFrame]
+    step: Callable[[DataFrame, int, DataFrame, int, Probes], DataFrame]
     kept: CheckpointedTables
 
-    def run(self, states: DataFrame, count: int) -> _Reached:
-        ends, reached, counts = [], [states], [count]
+    def run(self, states: DataFrame, begun: Counted) -> _Reached:
+        ends, reached, counted = [], [states], [begun]
+        size = self.predicates.chained_rows
         while True:
-            steps = self.kept(self.step(reached[-1], counts[-1], self.predicates, self.probes))
+            asked = lookup.filter_keys(self.sort, "pre_id", counted[-1].keys if self.is_pruned else None)
+            steps = self.kept(self.step(reached[-1], counted[-1].rows, asked, size, self.probes))
             ends.append(_ended(steps))
             unfinished = steps.filter("not final").select(*STATE)
-            count = unfinished.count()
-            if not count:
-                return _Reached(ends, reached, sum(counts))
+            count = lookup.count_keys(unfinished, "chain_id", self.is_pruned)
+            if not count.rows:
+                return _Reached(ends, reached, lookup.unite_keys(counted))
             # Files of several additions may repeat a shared predicate.
-            reached.append(
-                unfinished.dropDuplicates(["event_id", "chain_id"]) if self.repeats else unfinished
-            )
-            counts.append(count)
+            repeats = self.predicates.repeats
+            reached.append(unfinished.dropDuplicates(["event_id", "chain_id"]) if repeats else unfinished)
+            counted.append(count)
+
+    @property
+    def is_pruned(self) -> bool:
+        return self.predicates.are_large
 
 
 def _ended(steps: DataFrame) -> DataFrame:
     return steps.filter("final").select("event_id", F.col("chain_id").alias("sub_id"), "branches")
 
 
-def _equal_step(states: DataFrame, count: int, predicates: DataFrame, probes: Probes) -> DataFrame:
-    asked = _keyed(predicates, "value", "number")
-    met = _met(states, count, probes.equal, probes.count, probes.equal_each)
-    found = met.join(asked, ["pre_id", "linearpath_id", "value", "numeric"])
+def _equal_step(states: DataFrame, count: int, asked: DataFrame, size: int, probes: Probes) -> DataFrame:
+    met = _met(states, probes.equal, probes.count * probes.equal_each)
+    keyed = _keyed(asked, "value", "number")
+    met, keyed = lookup.choose_sides(met, count * probes.equal_each, keyed, size)
+    found = met.join(keyed, ["pre_id", "linearpath_id", "value", "numeric"])
     return found.select("event_id", "chain_id", "final", _longer("nodes"))
 
 
-def _other_step(states: DataFrame, count: int, predicates: DataFrame, probes: Probes) -> DataFrame:
-    met = _met(states, count, probes.any, probes.count, probes.any_each)
-    found = met.join(predicates, ["pre_id", "linearpath_id"]).filter(_may_pass("op", "number"))
+def _other_step(states: DataFrame, count: int, asked: DataFrame, size: int, probes: Probes) -> DataFrame:
+    met = _met(states, probes.any, probes.count * probes.any_each)
+    met, asked = lookup.choose_sides(met, count * probes.any_each, asked, size)
+    found = met.join(asked, ["pre_id", "linearpath_id"]).filter(_may_pass("op", "number"))
     held = _passed(found, "op", "value", "number")
     return held.select("event_id", "chain_id", "final", _longer("passed"))
 
 
-def _met(states: DataFrame, count: int, values: DataFrame, events: int, each: float) -> DataFrame:
+def _met(states: DataFrame, values: DataFrame, rows: float) -> DataFrame:
     """Join states with the values of their events."""
-    sent = _sent(values, events * each)
-    return _sent(states.withColumnRenamed("chain_id", "pre_id").join(sent, "event_id"), count * each)
-
-
-def _sent(frame: DataFrame, rows: float) -> DataFrame:
-    """Broadcast documents to the subscriptions, unless they are very many.
-
-    Spark would not: it estimates a join's result as the product of both sides.
-    """
-    return F.broadcast(frame) if rows <= SENT else frame
+    sent = lookup.broadcast_small(values, rows)
+    return states.withColumnRenamed("chain_id", "pre_id").join(sent, "event_id")
 
 
 def _keyed(predicates: DataFrame, value: str, number: str) -> DataFrame:
@@ -224,15 +245,20 @@ def _keyed(predicates: DataFrame, value: str, number: str) -> DataFrame:
     return predicates.withColumn(value, key).withColumn("numeric", F.col(number).isNotNull())
 
 
-def _looked_up(unrolled: DataFrame, probes: Probes) -> DataFrame:
+def _looked_up(predicates: Predicates, probes: Probes, asked: PathValues | None) -> DataFrame:
     """Find the rows of Predicate_Unroll whose first predicate holds: an equality by value, others by path."""
+    unrolled, size = predicates.unrolled, predicates.unrolled_rows
     rest = [name for name in unrolled.columns if name not in ("path1", "op1", "value1", "number1")]
     columns, first = ["event_id", *rest], {"linearpath_id": "path1", "value": "value1"}
-    by_value = _keyed(unrolled.filter("op1 = '='"), "value1", "number1")
-    values = _sent(probes.equal.withColumnsRenamed(first), probes.count * probes.equal_each)
+    wanted = lookup.filter_values(unrolled.filter("op1 = '='"), "path1", "value1", asked)
+    by_value = _keyed(wanted, "value1", "number1")
+    equal_rows, any_rows = probes.count * probes.equal_each, probes.count * probes.any_each
+    values = probes.equal.withColumnsRenamed(first)
+    values, by_value = lookup.choose_sides(values, equal_rows, by_value, size)
     equal = by_value.join(values, ["path1", "value1", "numeric"])
-    paths = _sent(probes.any.withColumnsRenamed(first), probes.count * probes.any_each)
-    by_path = unrolled.filter("op1 != '='").join(paths, "path1")
+    wanted = lookup.filter_paths(unrolled.filter("op1 != '='"), "path1", asked)
+    paths, wanted = lookup.choose_sides(probes.any.withColumnsRenamed(first), any_rows, wanted, size)
+    by_path = wanted.join(paths, "path1")
     others = _passed(by_path.filter(_may_pass("op1", "number1")), "op1", "value1", "number1")
     begun = equal.select(*columns, _first("nodes")), others.select(*columns, _first("passed"))
     return _union(begun)
@@ -242,7 +268,9 @@ def _checked(found: DataFrame, probes: Probes, n: int) -> DataFrame:
     """Keep rows whose predicate n holds, and rows with fewer predicates."""
     path, names = f"path{n}", (f"op{n}", f"value{n}", f"number{n}")
     values = probes.any.withColumnRenamed("linearpath_id", path).select("event_id", path, "nodes")
-    met = found.join(_sent(values, probes.count * probes.any_each), ["event_id", path], "left")
+    met = found.join(
+        lookup.broadcast_small(values, probes.count * probes.any_each), ["event_id", path], "left"
+    )
     passed = met.withColumn("passed", F.when(F.col(path).isNotNull(), F.expr(_filtered(*names))))
     held = passed.filter(f"{path} is null or size(passed) > 0")
     longer = F.when(F.col(path).isNull(), F.col("branches")).otherwise(_longer("passed"))

@@ -40,19 +40,24 @@ class Rows:
     infos: dict[tuple[str, str], None] = field(default_factory=dict)
     _chained: set[bytes] = field(default_factory=set)
 
-    def add(self, subscription: str, text: str, alternatives: Iterable[PredicateSet]) -> None:
+    def add(
+        self,
+        subscription: str,
+        text: str,
+        alternatives: Iterable[PredicateSet],
+        subscriber: str | None = None,
+    ) -> None:
         """Add the rows of a subscription; shared predicates are not repeated."""
         for number, (predicates, exact) in enumerate(alternatives):
             if not predicates:
-                self._put("query_everywhere", subscription, text, self.generation)
+                self._put("query_everywhere", subscription, subscriber, text, self.generation)
                 continue
             own = sub_id(subscription, self.generation, number)
             if self.layout.plan is Plan.SHARE_BUCKET:
                 predicates = bucketed(predicates, self.bounds)
             verified = None if exact else text
-            self._put(
-                "query_branchpoint", own, self._meeting(predicates), subscription, verified, self.generation
-            )
+            met = self._meeting(predicates)
+            self._put("query_branchpoint", own, met, subscription, subscriber, verified, self.generation)
             self._predicates(own, predicates)
 
     def _put(self, table: str, *row: Any) -> None:
@@ -142,10 +147,13 @@ def bounds_of(alternatives: Iterable[PredicateSet], buckets: int) -> Iterator[tu
         yield linear, op, sorted({found[place] for place in edges})
 
 
+COLUMNS = ("id", "text", "subscriber")
+"""The columns of subscriptions that are shredded."""
+
 FLUSHED = 50_000
 """Subscriptions per file: their rows take some hundred megabytes of memory."""
 
-TableFiles = dict[str, tuple[str, ...]]
+TableFiles = dict[str, dict[str, int]]
 
 
 @dataclass(slots=True)
@@ -177,12 +185,12 @@ class Task:
     generation: int
     bounds: Bounds
 
-    def shred(self, subscriptions: Iterable[tuple[str, str]]) -> Iterator[ShredResult]:
-        """Write the rows of subscriptions (id and text)."""
+    def shred(self, subscriptions: Iterable[tuple[str, str, str | None]]) -> Iterator[ShredResult]:
+        """Write the rows of subscriptions (id, text and subscriber)."""
         templates, (rows, apart) = Templates(), self._begin()
-        for id, text in subscriptions:
+        for id, text, subscriber in subscriptions:
             try:
-                rows.add(id, text, templates.predicate_sets_of(text))
+                rows.add(id, text, templates.predicate_sets_of(text), subscriber)
             except SubscriptionError as problem:
                 apart.rejects.append(Reject("subscription", id, problem.message(), problem.facts()))
                 continue
@@ -204,12 +212,12 @@ class Task:
         """Return the function for `mapInArrow`: subscriptions in, reports in JSON out."""
 
         def run(batches: Iterable[Any]) -> Iterator[Any]:
-            pairs = (
-                pair
+            rows = (
+                row
                 for batch in batches
-                for pair in zip(batch.column("id").to_pylist(), batch.column("text").to_pylist(), strict=True)
+                for row in zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True)
             )
-            for apart in self.shred(pairs):
+            for apart in self.shred(rows):
                 yield pa.RecordBatch.from_pydict({"report": [apart.to_json()]})
 
         return run

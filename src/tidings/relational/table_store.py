@@ -14,7 +14,8 @@ executors must see the folder. One process changes it at a time.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -23,17 +24,38 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidings.errors import IdConflict, InputError, SubscriptionError
+from tidings.errors import IdConflict, InputError, SetupError, SubscriptionError
 from tidings.model import Reject
 from tidings.relational.branches import PredicateSet, Templates
 from tidings.relational.known_paths import KnownPaths
+from tidings.relational.lookup import broadcast_small
 from tidings.relational.plans import CheckpointedTables, checkpointed_tables
-from tidings.relational.shred import Bounds, ShredResult, Task, bounds_of
-from tidings.relational.tables import LIST, Files, Layout, Plan, Version, write_tables
+from tidings.relational.shred import COLUMNS, Bounds, ShredResult, Task, bounds_of
+from tidings.relational.tables import (
+    CLUSTERED_BY,
+    LIST,
+    Files,
+    Layout,
+    Plan,
+    StorePosition,
+    Version,
+    write_tables,
+)
+from tidings.spark.checkpoint import acquire_lock
 from tidings.spark.sources.files import Location
+
+LOCK = "tables.lock"
+
+SMALL_FILE, MAX_SMALL_FILES = 10_000, 32
+"""A file with fewer rows is small. So many small files of a table are read as fast as one, nearly."""
+
+MIN_REMOVED = 10_000
+"""The least number of removed subscriptions for which a stream compacts its tables."""
 
 FEW = 1_000
 """Up to this number subscriptions are shredded in the driver: a Spark job takes longer."""
@@ -75,6 +97,16 @@ class TableStore:
         return cls(Version.read(Path(folder).absolute()))
 
     @property
+    def folder(self) -> Path:
+        return Path(self.version.folder)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all files on disk."""
+        listed = (name for names in self.version.files.values() for name in names)
+        return sum((self.folder / name).stat().st_size for name in listed)
+
+    @property
     def layout(self) -> Layout:
         return self.version.layout
 
@@ -91,40 +123,101 @@ class TableStore:
             return session.createDataFrame(self.layout.schemas[name].empty_table())
         return session.read.parquet(*paths)
 
-    def add(self, session: SparkSession, subscriptions: Any) -> AddResult:
-        """Add subscriptions, a table with `id` and `text`; invalid ones are rejected, the others are added."""
-        self._refuse_taken(subscriptions["id"])
-        bounds, new = self._bounds(subscriptions)
-        task = Task(self.version.folder, self.layout, self.version.generation + 1, bounds)
-        results = _shred(session, task, subscriptions)
-        linear = [path for result in results for path in result.linear]
-        infos = [info for result in results for info in result.infos]
-        with self._changing():
-            files = [files for result in results for files in result.files]
-            self._commit(*files, self._write(self.known.learn_linear(linear, infos) | new))
-        rejects = tuple(reject for result in results for reject in result.rejects)
-        return AddResult(sum(result.taken for result in results), rejects)
+    def add(self, session: SparkSession | None, subscriptions: Any) -> AddResult:
+        """Add subscriptions, a table with `id`, `text` and perhaps `subscriber`; invalid ones are rejected.
 
-    def remove(self, ids: Iterable[str]) -> int:
-        """Remove subscriptions; return how many existed."""
+        Without a session the driver does all the work.
+        """
+        self._refuse_following()
+        existing = self.live_ids(subscriptions["id"].to_pylist()) if self.version.files else ()
+        if existing:
+            raise IdConflict("there is a subscription with this id already", received=repr(existing[0]))
+        return self._change(session, [], [subscriptions], None)
+
+    def remove(self, ids: Iterable[str]) -> list[str]:
+        """Remove subscriptions; return those that existed."""
+        self._refuse_following()
         existing = self.live_ids(list(ids))
         if existing:
-            ended = [self.version.generation + 1] * len(existing)
-            self._commit(self._write({"tombstone": {"subscription": existing, "generation": ended}}))
-        return len(existing)
+            self._change(None, existing, [], None)
+        return existing
+
+    def follow(
+        self, session: SparkSession, removed: Sequence[str], added: Iterable[Any], position: StorePosition
+    ) -> AddResult:
+        """Apply the changes of a store up to a position, in one step. The first changes make the tables follow it."""
+        existing = self.live_ids(removed) if removed else []
+        return self._change(session, existing, added, position)
+
+    def _refuse_following(self) -> None:
+        if self.version.follows is not None:
+            raise InputError(
+                "these tables follow the subscriptions of a store",
+                where=self.version.folder,
+                received=self.version.follows.store,
+                hint="change the subscriptions in the store",
+            )
+
+    def _change(
+        self,
+        session: SparkSession | None,
+        removed: Sequence[str],
+        added: Iterable[Any],
+        position: StorePosition | None,
+    ) -> AddResult:
+        """Write tombstones, and the rows of new subscriptions; then make both count at once."""
+        results: list[ShredResult] = []
+        bounds, new = self._read_bounds(), dict[tuple[int, str], Sequence[float]]()
+        for subscriptions in added:
+            new |= self._estimate_bounds(subscriptions, bounds | new)
+            task = Task(self.version.folder, self.layout, self.version.generation + 1, bounds | new)
+            results += _shred(session, task, subscriptions)
+        taken = sum(result.taken for result in results)
+        linear = [path for result in results for path in result.linear]
+        infos = [info for result in results for info in result.infos]
+        tables = _bucket_rows(new) | _tombstones(removed, self.version.generation)
+        with self._changing():
+            files = [files for result in results for files in result.files]
+            following = self.version.next(
+                *files, self._write(self.known.learn_linear(linear, infos) | tables)
+            )
+            count = following.subscriptions + taken - len(removed)
+            self._commit(dataclasses.replace(following, subscriptions=count, follows=position))
+        return AddResult(taken, tuple(reject for result in results for reject in result.rejects))
 
     def learn(self, tag_paths: Iterable[str]) -> None:
         """Match new tag paths with all linear paths (section 3.4)."""
         with self._changing():
             if learned := self.known.learn_tags(tag_paths):
-                self._commit(self._write(learned))
+                self._commit(self.version.next(self._write(learned)))
 
     def live_ids(self, ids: Sequence[str] | None = None) -> list[str]:
         """Return which of these subscriptions exist; without ids, all existing ones."""
-        tables = [("query_branchpoint", "sub_id"), ("query_everywhere", "text")]
-        return list(
-            dict.fromkeys(id for table, column in tables for id, _ in self.version.alive(table, column, ids))
-        )
+        tables = ("query_branchpoint", "query_everywhere")
+        return list(dict.fromkeys(id for table in tables for (id,) in self.version.alive(table, ids=ids)))
+
+    def merge_small_files(self) -> None:
+        """Merge the small files of each table that has many, as those of many small changes."""
+        files = dict(self.version.files)
+        merged = [name for name in files if len(_small_files(files[name])) > MAX_SMALL_FILES]
+        if not merged:
+            return
+        old = {name: _small_files(files[name]) for name in merged}
+        tables = {name: self._read_files(name, old[name]) for name in merged}
+        new = write_tables(self.version.folder, tables)
+        for name in merged:
+            files[name] = {file: rows for file, rows in files[name].items() if file not in old[name]} | new[
+                name
+            ]
+        self._commit(dataclasses.replace(self.version.next(), files=files))
+        for file in (file for name in merged for file in old[name]):
+            (self.folder / file).unlink()
+
+    def _read_files(self, name: str, files: Iterable[str]) -> Any:
+        """Read some files of a table, without rows that several of them have."""
+        paths, schema = [str(self.folder / file) for file in files], self.layout.schemas[name]
+        rows = ds.dataset(paths, schema, format="parquet").to_table()
+        return rows.group_by(schema.names).aggregate([]) if name == "query_predicate" else rows
 
     def replace(self, files: Files) -> None:
         """Replace the files of all tables."""
@@ -142,51 +235,81 @@ class TableStore:
             self._known = None
             raise
 
-    def _refuse_taken(self, ids: Any) -> None:
-        if not self.version.files:
-            return
-        existing = self.live_ids(ids.to_pylist())
-        if existing:
-            raise IdConflict("there is a subscription with this id already", received=repr(existing[0]))
-
-    def _bounds(self, subscriptions: Any) -> tuple[Bounds, dict[str, Any]]:
-        """Return the ends of buckets: stored ones, and for new paths estimates from these subscriptions."""
-        if self.layout.plan is not Plan.SHARE_BUCKET:
-            return {}, {}
+    def _read_bounds(self) -> dict[tuple[int, str], Sequence[float]]:
+        """Return the ends of the buckets that are settled."""
         rows = self.version.rows("predicate_bucket").to_pylist()
-        settled = {(row["linearpath_id"], row["op"]): row["bounds"] for row in rows}
+        return {(row["linearpath_id"], row["op"]): row["bounds"] for row in rows}
+
+    def _estimate_bounds(self, subscriptions: Any, settled: Bounds) -> dict[tuple[int, str], Sequence[float]]:
+        """Estimate the ends of buckets of new paths from subscriptions."""
+        if self.layout.plan is not Plan.SHARE_BUCKET:
+            return {}
         sample = subscriptions["text"].take(_spread(subscriptions.num_rows, SAMPLE)).to_pylist()
         found = bounds_of(_readable(sample), self.layout.buckets)
-        new = [row for row in found if row[:2] not in settled]
-        columns = (
-            dict(zip(("linearpath_id", "op", "bounds"), zip(*new, strict=True), strict=True)) if new else {}
-        )
-        return settled | {row[:2]: row[2] for row in new}, {"predicate_bucket": columns} if new else {}
+        return {row[:2]: row[2] for row in found if row[:2] not in settled}
 
     def _write(self, tables: dict[str, Any]) -> Files:
         schemas = self.layout.schemas
         rows = {name: pa.table(dict(columns), schemas[name]) for name, columns in tables.items()}
         return write_tables(self.version.folder, rows)
 
-    def _commit(self, *files: Files) -> None:
-        following = self.version.next(*files)
+    def _commit(self, following: Version) -> None:
         following.commit()
         self.version = following
 
 
-def _shred(session: SparkSession, task: Task, subscriptions: Any) -> list[ShredResult]:
-    given = subscriptions.select(["id", "text"])
-    if given.num_rows <= FEW:
-        return list(task.shred(_pairs(given)))
+def _small_files(files: Mapping[str, int]) -> list[str]:
+    return [file for file, rows in files.items() if rows < SMALL_FILE]
+
+
+@contextmanager
+def hold_tables(folder: str | Path) -> Iterator[TableStore]:
+    """Open the tables of a folder for changes; raise `SetupError` if another process does that.
+
+    Matching changes tables, too: it learns tag paths.
+    """
+    store = TableStore.open(folder)
+    held = acquire_lock(store.folder / LOCK)
+    if held is None:
+        raise SetupError(
+            "another process matches with these tables or changes them",
+            where=str(folder),
+            hint="wait until it has ended, or stop it",
+        )
+    try:
+        yield TableStore.open(folder)
+    finally:
+        os.close(held)
+
+
+def _bucket_rows(bounds: Bounds) -> dict[str, dict[str, Any]]:
+    if not bounds:
+        return {}
+    paths, operators = zip(*bounds, strict=True)
+    return {"predicate_bucket": {"linearpath_id": paths, "op": operators, "bounds": list(bounds.values())}}
+
+
+def _tombstones(removed: Sequence[str], generation: int) -> dict[str, dict[str, Any]]:
+    if not removed:
+        return {}
+    return {"tombstone": {"subscription": removed, "generation": [generation] * len(removed)}}
+
+
+def _shred(session: SparkSession | None, task: Task, subscriptions: Any) -> list[ShredResult]:
+    if "subscriber" not in subscriptions.column_names:
+        nobody = pa.nulls(subscriptions.num_rows, pa.string())
+        subscriptions = subscriptions.append_column("subscriber", nobody)
+    given = subscriptions.select(COLUMNS)
+    if given.num_rows <= FEW or session is None:
+        return list(task.shred(_rows(given)))
     parts = max(2, given.num_rows // EACH_TASK)
     frame = session.createDataFrame(given).repartition(parts)
     reports = frame.mapInArrow(task.stage(), "report string").collect()
     return [ShredResult.from_json(row.report) for row in reports]
 
 
-def _pairs(table: Any) -> Iterable[tuple[Any, Any]]:
-    first, second = table.columns
-    return zip(first.to_pylist(), second.to_pylist(), strict=True)
+def _rows(table: Any) -> Iterable[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
 def _spread(count: int, most: int) -> list[int]:
@@ -201,12 +324,12 @@ def _readable(texts: Iterable[str]) -> Iterator[PredicateSet]:
             yield from templates.predicate_sets_of(text)
 
 
-def live_rows(session: SparkSession, store: TableStore, name: str) -> DataFrame:
-    """Return the rows of a table without those of removed subscriptions."""
-    rows = store.table(session, name)
+def drop_removed(session: SparkSession, store: TableStore, rows: DataFrame) -> DataFrame:
+    """Drop the rows of removed subscriptions."""
     if not store.version.files.get("tombstone"):
         return rows
     dead = store.table(session, "tombstone").groupBy("subscription").agg(F.max("generation").alias("ended"))
+    dead = broadcast_small(dead, store.version.count("tombstone"))
     both = rows.join(dead, "subscription", "left")
     return both.filter("ended is null or generation > ended").drop("ended")
 
@@ -222,6 +345,13 @@ FEW_ROWS = (
 """Tables that fit into one file."""
 
 
+CLUSTERED_ROWS = 1_000_000
+"""Rows per file of a compacted table."""
+
+PAGES = {"parquet.page.row.count.limit": "1000"}
+"""The rows of a page, the least that a look-up reads of a file that Spark has written."""
+
+
 def compact(session: SparkSession, store: TableStore) -> None:
     """Rewrite the tables with live rows only."""
     with checkpointed_tables() as kept:
@@ -233,11 +363,22 @@ def compact(session: SparkSession, store: TableStore) -> None:
     _sweep(Path(store.version.folder), store.version.files)
 
 
+def tidy_tables(session: SparkSession, store: TableStore) -> None:
+    """Keep tables in order that change all the time.
+
+    They are compacted when more subscriptions have been removed than are left, so each removal pays for a row or two.
+    """
+    if store.version.count("tombstone") > max(MIN_REMOVED, store.version.subscriptions):
+        compact(session, store)
+    else:
+        store.merge_small_files()
+
+
 def _live_tables(session: SparkSession, store: TableStore, kept: CheckpointedTables) -> dict[str, DataFrame]:
     def table(name: str) -> DataFrame:
         return store.table(session, name)
 
-    meetings = kept(live_rows(session, store, "query_branchpoint"))
+    meetings = kept(drop_removed(session, store, table("query_branchpoint")))
     unrolled = kept(table("predicate_unroll").join(meetings, "sub_id", "left_semi"))
     chained = kept(_used_chains(table("query_predicate"), meetings, kept))
     used = kept(_used_paths(chained, unrolled, store.layout.unroll))
@@ -246,7 +387,7 @@ def _live_tables(session: SparkSession, store: TableStore, kept: CheckpointedTab
     matched = kept(table("path_match").join(used, "linearpath_id", "left_semi"))
     return {
         "query_branchpoint": meetings,
-        "query_everywhere": live_rows(session, store, "query_everywhere"),
+        "query_everywhere": drop_removed(session, store, table("query_everywhere")),
         "predicate_unroll": unrolled,
         "query_predicate": chained,
         "query_linear_path": table("query_linear_path").join(
@@ -279,12 +420,18 @@ def _used_paths(chained: DataFrame, unrolled: DataFrame, k: int) -> DataFrame:
     return chained.select("linearpath_id").unionByName(first).distinct()
 
 
-def _write_table(store: TableStore, name: str, frame: DataFrame) -> tuple[str, ...]:
+def _write_table(store: TableStore, name: str, frame: DataFrame) -> dict[str, int]:
     folder = f"{name}/{uuid4().hex}"
     rows = frame.select(*store.layout.schemas[name].names)
     place = Path(store.version.folder) / folder
-    (rows.coalesce(1) if name in FEW_ROWS else rows).write.parquet(Location.of(place).for_spark)
-    return tuple(f"{folder}/{part.name}" for part in sorted(place.glob("part-*.parquet")))
+    if name in FEW_ROWS:
+        rows = rows.coalesce(1)
+    elif keys := CLUSTERED_BY.get(name):
+        parts = store.version.count(name) // CLUSTERED_ROWS + 1
+        rows = rows.repartitionByRange(parts, *keys).sortWithinPartitions(*keys)
+    rows.write.options(**PAGES).parquet(Location.of(place).for_spark)
+    written = sorted(place.glob("part-*.parquet"))
+    return {f"{folder}/{part.name}": pq.read_metadata(part).num_rows for part in written}
 
 
 def _sweep(folder: Path, files: Files) -> None:

@@ -46,9 +46,9 @@ TABLES = {
     ),
     "linearpath_brinfo": _schema(linearpath=_TEXT, linearpath_id=_ID, brinfo=_TEXT, brinfo_id=_ID),
     "query_branchpoint": _schema(
-        sub_id=_KEY, branchpoint_info=_TEXT, subscription=_TEXT, text=_TEXT, generation=_ID
+        sub_id=_KEY, branchpoint_info=_TEXT, subscription=_TEXT, subscriber=_TEXT, text=_TEXT, generation=_ID
     ),
-    "query_everywhere": _schema(subscription=_TEXT, text=_TEXT, generation=_ID),
+    "query_everywhere": _schema(subscription=_TEXT, subscriber=_TEXT, text=_TEXT, generation=_ID),
     "predicate_bucket": _schema(linearpath_id=_ID, op=_TEXT, bounds=pa.list_(_NUMBER)),
     "tombstone": _schema(subscription=_TEXT, generation=_ID),
     "tagpath_map": _schema(tagpath=_TEXT, inv_tagpath=_TEXT, tagpath_id=_ID),
@@ -59,8 +59,18 @@ TABLES = {
 
 `value` is the literal of a predicate; `number` is set if it is a number. `text` is set if matches of the joins must be
 verified; `query_everywhere` has the subscriptions that joins cannot select. `branchpoint_info` is null if branches meet
-in any case. A row is dead if a tombstone of a later generation names its subscription.
+in any case. A row is dead if a tombstone of its generation or of a later one names its subscription.
 """
+
+CLUSTERED_BY = {
+    "query_predicate": ("pre_id", "linearpath_id", "value"),
+    "predicate_unroll": ("path1", "value1"),
+    "query_branchpoint": ("sub_id",),
+}
+"""The columns by which large tables are looked up: the rows of each file are in their order."""
+
+ROW_GROUP = 2_000
+"""Rows of a row group, the least that a look-up reads of a file."""
 
 UNROLLED = ("path", "op", "value", "number")
 """The columns that `predicate_unroll` has k times."""
@@ -124,17 +134,31 @@ def _key(data: bytes) -> bytes:
 
 LIST = "tables.json"
 
-Files = Mapping[str, tuple[str, ...]]
+Files = Mapping[str, Mapping[str, int]]
+"""The number of rows of each file, by table and by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorePosition:
+    """A store of subscriptions, and its version."""
+
+    store: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The files of each table, relative to `folder`. The generation counts changes, so it tells versions apart."""
+    """The files of each table, relative to `folder`. The generation counts changes, so it tells versions apart.
+
+    `subscriptions` is the number of live ones. Tables that follow a store have its position in `follows`.
+    """
 
     folder: str
     layout: Layout
     generation: int = 0
     files: Files = field(default_factory=dict, compare=False)
+    subscriptions: int = field(default=0, compare=False)
+    follows: StorePosition | None = None
 
     @classmethod
     def read(cls, folder: str | Path) -> Version:
@@ -142,9 +166,9 @@ class Version:
         if not path.exists():
             raise InputError("the folder has no tables of subscriptions", where=str(folder))
         stored = json.loads(path.read_text())
-        layout = Layout(Plan(stored["layout"].pop("plan")), **stored["layout"])
-        files = {name: tuple(listed) for name, listed in stored["files"].items()}
-        return cls(str(path.parent), layout, stored["generation"], files)
+        layout = Layout(Plan(stored["layout"].pop("plan")), **stored.pop("layout"))
+        follows = stored.pop("follows")
+        return cls(str(path.parent), layout, follows=follows and StorePosition(**follows), **stored)
 
     def commit(self) -> None:
         """Make this the current version of the tables."""
@@ -155,8 +179,12 @@ class Version:
         """Return the next generation, with more files."""
         files = dict(self.files)
         for each in more:
-            files |= {name: (*files.get(name, ()), *listed) for name, listed in each.items()}
+            files |= {name: {**files.get(name, {}), **listed} for name, listed in each.items()}
         return replace(self, generation=self.generation + 1, files=files)
+
+    def count(self, table: str) -> int:
+        """Count the rows of a table, dead ones included."""
+        return sum(self.files.get(table, {}).values())
 
     def paths(self, table: str) -> list[str]:
         return [f"{self.folder}/{file}" for file in self.files.get(table, ())]
@@ -168,24 +196,26 @@ class Version:
             return schema.empty_table().select(columns or schema.names)
         return ds.dataset(paths, schema, format="parquet").to_table(columns, where)
 
-    def alive(self, table: str, column: str, ids: Sequence[str] | None = None) -> list[tuple[str, str]]:
-        """Return live subscriptions of a table, optionally only `ids`, each with a column."""
-        wanted = None if ids is None else pc.field("subscription").isin(list(ids))
+    def alive(
+        self, table: str, columns: Sequence[str] = (), ids: Sequence[str] | None = None
+    ) -> list[tuple[str, ...]]:
+        """Return live subscriptions of a table, optionally only `ids`, each with some columns."""
+        wanted = None if ids is None else pc.field("subscription").isin(pa.array(ids, pa.string()))
         dead: dict[str, int] = {}
         for id, generation in _tuples(self.rows("tombstone", None, wanted)):
             dead[id] = max(generation, dead.get(id, 0))
-        rows = self.rows(table, ["subscription", column, "generation"], wanted)
-        return [(id, value) for id, value, generation in _tuples(rows) if generation > dead.get(id, 0)]
+        rows = self.rows(table, ["subscription", "generation", *columns], wanted)
+        return [(id, *rest) for id, generation, *rest in _tuples(rows) if generation > dead.get(id, 0)]
 
 
 def _tuples(table: Any) -> Iterator[tuple[Any, ...]]:
     return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
-def write_tables(folder: str | Path, tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def write_tables(folder: str | Path, tables: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """Write a new file with a unique name for each table that has rows."""
     return {
-        name: (_write(Path(folder), f"{name}/{uuid4().hex}.parquet", rows),)
+        name: {_write(Path(folder), f"{name}/{uuid4().hex}.parquet", rows): rows.num_rows}
         for name, rows in tables.items()
         if rows.num_rows
     }
@@ -193,5 +223,7 @@ def write_tables(folder: str | Path, tables: Mapping[str, Any]) -> dict[str, tup
 
 def _write(folder: Path, name: str, rows: pa.Table) -> str:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(rows, folder / name)
+    if keys := CLUSTERED_BY.get(name.partition("/")[0]):
+        rows = rows.sort_by([(key, "ascending") for key in keys])
+    pq.write_table(rows, folder / name, row_group_size=ROW_GROUP)
     return name

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tidings.errors import InputError
-from tidings.spark.batch.subscription_file import read_subscriptions
+from tidings.spark.batch.subscription_file import read_subscription_blocks, read_subscriptions
 
 
 def write_lines(tmp_path, *lines):
@@ -90,3 +90,24 @@ def test_read_subscriptions_empty_file_has_none(tmp_path):
 def test_read_subscriptions_missing_file_is_rejected(tmp_path):
     with pytest.raises(InputError, match="there is no such file"):
         read_subscriptions(tmp_path / "subs.jsonl")
+
+
+def test_read_subscription_blocks_have_whole_lines_and_their_numbers(tmp_path):
+    """However a file is cut, it has the same subscriptions and rejects as when it is read at once."""
+    lines = [{**GOOD, "id": f"s{n}", "text": f"price < {n}"} for n in range(9)]
+    path = write_lines(tmp_path, *lines[:4], "{", "", *lines[4:], "[]", "")
+    whole = read_subscriptions(path)
+    size = path.stat().st_size
+    for block in (80, 200, size - 1, size, size + 1):
+        parts = [*read_subscription_blocks(path, block)]
+        assert [row for part in parts for row in part.subscriptions.to_pylist()] == (
+            whole.subscriptions.to_pylist()
+        )
+        assert [reject for part in parts for reject in part.rejects] == [*whole.rejects]
+    assert len(parts) == 1
+
+
+def test_read_subscription_blocks_refuse_a_line_longer_than_a_block(tmp_path):
+    path = write_lines(tmp_path, GOOD, {**GOOD, "id": "s2", "text": "price < 1" + " " * 300})
+    with pytest.raises(InputError, match=r"a line of more than .*subs\.jsonl, line 2"):
+        [*read_subscription_blocks(path, 100)]

@@ -188,6 +188,27 @@ def test_changes_returns_net_difference(store: Store) -> None:
     assert store.subscriptions.changes(4) == SubscriptionChanges(4, [], [])
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_read_added_pages_have_the_additions_of_changes(store: Store, size: int) -> None:
+    """Several are added in one version; later changes and other languages are not listed."""
+    store.subscriptions.add(subscription("s-0"))
+    store.subscriptions.add_many([subscription(f"s-{n}") for n in (3, 1, 2)])
+    store.subscriptions.add(Subscription("x", "ana", "xpath", "//a"))
+    store.subscriptions.remove(["s-0", "s-2"])
+    seen = store.subscriptions.version()
+    store.subscriptions.remove(["s-1"])
+    store.subscriptions.add(subscription("s-9"))
+    pages = [*store.subscriptions.read_added(1, seen, "predicates", size)]
+    assert all(0 < len(page) <= size for page in pages)
+    assert [one.id for page in pages for one in page] == ["s-1", "s-3"]
+    assert store.subscriptions.find_removed(seen) == (seen + 2, ["s-1"])
+
+
+def test_find_removed_future_version_is_rejected(store: Store) -> None:
+    with pytest.raises(StoreError):
+        store.subscriptions.find_removed(1)
+
+
 def test_changes_future_version_is_rejected(store: Store) -> None:
     with pytest.raises(StoreError, match="remove the segments folder"):
         store.subscriptions.changes(1)

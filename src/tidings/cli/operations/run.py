@@ -61,6 +61,14 @@ def run(
             help="With --sink: a location that all executors can read, for the index; by default, in the home folder.",
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENGINE",
+            help="With --sink: index (default), or relational: XML documents by joins, for more XPaths than fit into "
+            "memory.",
+        ),
+    ] = None,
     folder: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Read files that appear in this folder instead of the journal."),
@@ -93,6 +101,7 @@ def run(
       tidings run --once
       tidings run --source kafka://broker:9092/orders --sink kafka://broker:9092/matches
       tidings run --source incoming/ --format csv --sink table:shop.matches --explain --keep region
+      tidings run --source kafka://broker:9092/quotes --value-format xml --sink matches/ --engine relational
       tidings run --source kafka://broker:9092/orders
 
     Subscriptions that are added or removed meanwhile take effect with the next batch. You can kill the stream at any
@@ -113,10 +122,10 @@ def run(
             raise InputError(
                 "a stream has one source", received="--source and --folder", accepted="one of them"
             )
-        request = SourceRequest(source, sink, id or "id", segments, once)
+        request = SourceRequest(source, sink, id or "id", segments, engine, once)
         run_source(home, out, tables, request, spark)
         return
-    refuse_options_of_source(tables, sink, segments)
+    refuse_options_of_source(tables, sink, segments, engine)
     limits = load_settings({} if home.home == DEFAULT_HOME else {"home": home.home}).settings.stream
     if id is not None and folder is None:
         raise InputError(
@@ -279,7 +288,8 @@ def describe_end(done: StreamProgress) -> str:
 
 def describe_table_progress(now: TableProgress) -> str:
     lag = "" if now.lag is None else f"lag {now.lag:,}   "
-    index = f"   {plural(now.subscriptions, 'subscription')} in {plural(now.segments, 'segment')}"
+    segments = f" in {plural(now.segments, 'segment')}" if now.segments else ""
+    index = f"   {plural(now.subscriptions, 'subscription')}{segments}"
     return f"{lag}{_describe_table_counts(now, has_sink=now.version > 0)}{index if now.version else ''}"
 
 

@@ -17,6 +17,7 @@ from tidings.spark.stream.stream_events import TableProgress
 
 if TYPE_CHECKING:
     from tidings.spark.stream.table_stream.definition import TableStream
+    from tidings.spark.stream.table_stream.processor import BatchMatcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class SourceRequest:
     sink: str | None
     id: str
     segments: str | None
+    engine: str | None
     once: bool
 
 
@@ -37,8 +39,12 @@ def run_source(
     from tidings.spark.stream.table_stream import table_runner
 
     spark.check()
+    from tidings.spark.stream.table_stream.subscription_publisher import reject_references
+
     with home.open() as tidings:
         tidings.schema()  # refuse a store that cannot be used before Spark is started
+        if request.sink is not None:
+            reject_references(tidings.store)
     stream = _build_table_stream(home.home, tidings.store_url, tables, request)
     stream.check()
     with StreamReporter(out.as_json) as reporter:
@@ -63,7 +69,8 @@ def _build_table_stream(
     from tidings.spark.stream.table_stream.definition import TableStream
 
     unused = tables.find_given("explain", "keep", "write_format", "out_option")
-    if request.sink is None and (unused := unused or (request.segments and "--segments")):
+    unused = unused or (request.segments and "--segments") or (request.engine and "--engine")
+    if request.sink is None and unused:
         raise InputError(
             f"{unused} is for matches that are written to a sink",
             hint="name the sink with --sink; without one, publications go into the journal",
@@ -79,12 +86,24 @@ def _build_table_stream(
         explain=tables.explain,
         keep=tuple(tables.keep or ()),
         segments=request.segments,
+        matcher=_choose_matcher(request.engine),
     ).resolve()
 
 
-def refuse_options_of_source(tables: TableOptions, sink: str | None, segments: str | None) -> None:
+def _choose_matcher(engine: str | None) -> type[BatchMatcher]:
+    from tidings.relational.engine_choice import Engine, parse_name
+    from tidings.relational.stream_matcher import RelationalMatcher
+    from tidings.spark.stream.table_stream.index_matcher import IndexMatcher
+
+    return RelationalMatcher if parse_name(Engine, engine) is Engine.RELATIONAL else IndexMatcher
+
+
+def refuse_options_of_source(
+    tables: TableOptions, sink: str | None, segments: str | None, engine: str | None
+) -> None:
     """Refuse options that need a source where there is none."""
-    option = (sink and "--sink") or (segments and "--segments") or tables.find_given()
+    options = {"--sink": sink, "--segments": segments, "--engine": engine}
+    option = next((name for name, value in options.items() if value), None) or tables.find_given()
     if option:
         raise InputError(
             f"{option} needs a source: the journal has publications with ids, and the store is its sink",

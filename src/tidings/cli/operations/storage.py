@@ -97,9 +97,6 @@ app = make_group(
 # `segments`.
 
 
-UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
-
-
 def segments(
     out: Output,
     folder: Annotated[
@@ -184,7 +181,7 @@ def _print_clusters(by_size: Sequence[ClusterDescription], limit: int) -> None:
 def _list_segment_cells(segment: SegmentDescription) -> tuple[str, ...]:
     counts = segment.subscriptions, segment.removed, len(segment.clusters)
     subscriptions, removed, clusters = (f"{count:,}" for count in counts)
-    return segment.name, subscriptions, removed, _format_bytes(segment.nbytes), clusters
+    return segment.name, subscriptions, removed, output.format_bytes(segment.nbytes), clusters
 
 
 def _format_value(value: object) -> str:
@@ -193,10 +190,3 @@ def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _format_bytes(count: int) -> str:
-    for unit, size in UNITS:
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"

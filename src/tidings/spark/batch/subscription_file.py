@@ -12,6 +12,7 @@ and the reason, and the others are used.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,16 +51,52 @@ def read_subscriptions(place: str | Path) -> SubscriptionFile:
     return SubscriptionFile(table) if table is not None else _read_lines(data, Path(str(place)).name)
 
 
+BLOCK = 16 << 20
+"""Bytes of a file that are read at once."""
+
+
+def read_subscription_blocks(place: str | Path, size: int = BLOCK) -> Iterator[SubscriptionFile]:
+    """Read a subscription file of any size in blocks of whole lines. Ids are compared within a block only."""
+    location, name = _find_file(place), Path(str(place)).name
+    before, rest = 0, b""
+    with location.files.open_input_stream(location.path) as file:
+        while chunk := file.read(size):
+            head, newline, rest_of_chunk = chunk.rpartition(b"\n")
+            if not newline and len(rest) + len(chunk) > size:
+                where = f"{name}, line {before + 1}"
+                raise InputError(f"a line of more than {size >> 20} MB", where=where)
+            if newline:
+                yield _parse_block(rest + head, name, before)
+                before += chunk.count(b"\n")
+                rest = b""
+            rest += rest_of_chunk
+    if rest or not before:
+        yield _parse_block(rest, name, before)
+
+
+def _parse_block(data: bytes, name: str, before: int) -> SubscriptionFile:
+    """Parse lines, of which the first one is number `before + 1`."""
+    if not data.strip():
+        return SubscriptionFile(SCHEMA.empty_table())
+    table = _read_columns(pa.py_buffer(data))
+    return SubscriptionFile(table) if table is not None else _read_lines(data, name, before)
+
+
 def compile_table(table: Any, schema: EventSchema | None) -> Compiled:
     """Compile a table of subscriptions without creating an object for each."""
     ids, subscribers, languages, texts = (table[name].combine_chunks() for name in FIELDS)
     return compile_columns(ids, subscribers, languages, texts, schema)
 
 
-def _read_bytes(place: str | Path) -> Any:
+def _find_file(place: str | Path) -> Location:
     location = Location.of(place)
     if not location.info().is_file:
         raise InputError("there is no such file with subscriptions", received=str(place))
+    return location
+
+
+def _read_bytes(place: str | Path) -> Any:
+    location = _find_file(place)
     with location.files.open_input_file(location.path) as file:
         return file.read_buffer()
 
@@ -89,10 +126,10 @@ def _has_gaps(column: Any) -> bool:
     return bool(column.null_count or pc.any(pc.equal(pc.binary_length(column), 0)).as_py())
 
 
-def _read_lines(data: Any, name: str) -> SubscriptionFile:
+def _read_lines(data: Any, name: str, before: int = 0) -> SubscriptionFile:
     subscriptions: dict[str, tuple[str, ...]] = {}
     rejects: list[Reject] = []
-    for number, line in enumerate(bytes(data).split(b"\n"), start=1):
+    for number, line in enumerate(bytes(data).split(b"\n"), start=before + 1):
         if not line.strip():
             continue
         fields, reason = _parse_line(line)

@@ -83,7 +83,7 @@ def match(
             received=f"{shape}, with groups={groups}",
             hint="use the shape rows, and group the result: .groupBy('publication')",
         )
-    kept = _check_keep(events, keep)
+    kept = check_keep(events, keep)
     compiled = Subscriptions.of(subscriptions)
     if shape == "numbers":
         _check_numbers(compiled, explain or bindings)
@@ -206,7 +206,8 @@ def _media_type(format: str) -> str:
     return media_type
 
 
-def _check_keep(events: DataFrame, keep: Sequence[str]) -> tuple[str, ...]:
+def check_keep(events: DataFrame, keep: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns to pass through; raise `InputError` if there is no such column, or its name is taken."""
     if isinstance(keep, str):
         raise InputError("keep is a list of column names", received=keep, hint=f"keep=[{keep!r}]")
     for name in keep:

@@ -67,7 +67,7 @@ class TableProgress:
     """Progress of a stream from any source: the last batch, and totals since the start.
 
     `lag` is the number of publications that the source has beyond the batch, None if it does not tell. `version` is
-    that of the published subscriptions.
+    that of the published subscriptions. Tables of the relational engine have no segments.
     """
 
     batch: int = -1

@@ -6,11 +6,11 @@ it first applies `removed`, then `added`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select, update
+from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select, tuple_, update
 
 from tidings.errors import InputError, StoreError
 from tidings.model import Subscription
@@ -28,6 +28,8 @@ from tidings.store.subscriptions.admission import (
     unwrap_outcome,
 )
 from tidings.store.tables import overruns, subscriptions
+
+PAGE = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,30 @@ class Subscriptions:
             added = [Subscription(*one) for one in connection.execute(_select_added(since, version))]
             removed = list(connection.execute(_select_removed(since, version)).scalars())
         return SubscriptionChanges(version, added, removed)
+
+    def find_removed(self, since: int) -> tuple[int, list[str]]:
+        """Return the current version, and the `removed` of `changes`."""
+        with self._database.read() as connection:
+            version = counters.current(connection, "subscriptions")
+            if since > version:
+                raise _from_the_future(self._database, since, version)
+            return version, list(connection.execute(_select_removed(since, version)).scalars())
+
+    def read_added(
+        self, since: int, version: int, language: str, size: int = PAGE
+    ) -> Iterator[list[Subscription]]:
+        """Yield the `added` of `changes` up to a version in one language, in pages: all may not fit into memory."""
+        place = subscriptions.c.added, subscriptions.c.id
+        added = _select_added(since, version).where(subscriptions.c.language == language).add_columns(place[0])
+        last: tuple[int, str] = (since, "")
+        while True:
+            with self._database.read() as connection:
+                rows = connection.execute(added.where(tuple_(*place) > tuple_(*last)).limit(size)).all()
+            if rows:
+                yield [Subscription(*row[:-1]) for row in rows]
+                last = rows[-1].added, rows[-1].id
+            if len(rows) < size:
+                return
 
     def find(self, id: str) -> Subscription | None:
         """Find an active subscription by id."""

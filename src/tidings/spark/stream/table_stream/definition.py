@@ -21,14 +21,14 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.errors import InputError
 from tidings.spark.batch.output import check_separate
 from tidings.spark.batch.spark_table import FILE_FORMATS, Table
-from tidings.spark.batch.table_job import has_path, match_table
+from tidings.spark.batch.table_job import has_path
 from tidings.spark.dataframe.match import ID
-from tidings.spark.dataframe.subscription_set import Subscriptions
 from tidings.spark.sources.files import Location
 from tidings.spark.stream.query import BatchHandler
 from tidings.spark.stream.stream_events import TableProgress
+from tidings.spark.stream.table_stream.index_matcher import IndexMatcher
 from tidings.spark.stream.table_stream.ingest import IngestProcessor, select_publications
-from tidings.spark.stream.table_stream.processor import TableProcessor
+from tidings.spark.stream.table_stream.processor import BatchMatcher, TableProcessor
 
 NAMING_OPTIONS = ("subscribe", "subscribePattern", "assign", "topic", "dbtable", "query")
 """Options that say what is read or written, as an address does."""
@@ -39,7 +39,8 @@ class TableStream:
     """A stream from a source to a sink, complete in every process that runs it.
 
     Without a `sink` publications are appended to the journal of the store. `segments` is a location for the versions of
-    the subscriptions, if executors do not share the home folder. The other fields are `MatchOptions`.
+    the subscriptions, if executors do not share the home folder. `matcher` is the engine. The other fields are
+    `MatchOptions`.
     """
 
     home: Path
@@ -52,6 +53,7 @@ class TableStream:
     explain: bool = False
     keep: tuple[str, ...] = ()
     segments: str | None = None
+    matcher: type[BatchMatcher] = IndexMatcher
 
     name = "tidings-source"
 
@@ -67,6 +69,7 @@ class TableStream:
 
     def check(self) -> None:
         """Raise `InputError` for mistakes that can be found before Spark starts."""
+        self.matcher.check(self)
         if has_path(self.source) and not re.search(r"[*?\[{]", self.source.address):
             if Location.of(self.source.address).info().type.name == "NotFound":
                 raise InputError("there is no such file or folder", received=f"'{self.source.address}'")
@@ -119,7 +122,7 @@ class TableStream:
         if self.sink is None:
             select_publications(rows, self)
         else:
-            match_table(rows, self, Subscriptions.compile(()))
+            self.matcher.check_columns(rows, self)
         return rows
 
     def open(self) -> BatchHandler:

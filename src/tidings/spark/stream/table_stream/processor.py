@@ -3,41 +3,36 @@
     rows ── match ──▶ sink
           └─ problem ──▶ dead letters
 
-The first attempt of a micro-batch records a version of the subscriptions, and then that the batch is matched. A
+A matcher follows the subscriptions of the store: `IndexMatcher`, or that of the relational engine. The first
+attempt of a micro-batch records a version of the subscriptions, and then that the batch is matched. A
 micro-batch that Spark repeats after a crash sees the same rows and the same subscriptions. What was complete before
 is not done again: sinks of files have each micro-batch exactly once.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar, Protocol
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from tidings.core.atomic_files import private_folder, write_atomically
 from tidings.spark import checkpoint
 from tidings.spark.batch.spark_table import Table
-from tidings.spark.batch.table_job import MatchCounts, match_table
-from tidings.spark.dataframe.match import OWN_COLUMNS, PublicationColumns
-from tidings.spark.dataframe.subscription_set import Subscriptions
 from tidings.spark.stream.query import explain_failure
 from tidings.spark.stream.stream_events import TableProgress
 from tidings.spark.stream.table_stream.sinks import open_sink
-from tidings.spark.stream.table_stream.subscription_publisher import SubscriptionPublisher
 from tidings.store.dead_letters import DeadLetter
-from tidings.store.store import open_store
+from tidings.store.store import Store, open_store
 
 if TYPE_CHECKING:
     from tidings.spark.stream.table_stream.definition import TableStream
@@ -45,6 +40,61 @@ if TYPE_CHECKING:
 KEPT_RECORDS = 20
 LETTERS = 1_000
 """Dead letters in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedVersion:
+    """A version of the subscriptions that a matcher can match with, and its size."""
+
+    version: int
+    subscriptions: int
+    segments: int = 0
+
+
+class MatchedBatch(Protocol):
+    """The matches of a micro-batch. The counts are known when the matches are written."""
+
+    @property
+    def matches(self) -> DataFrame: ...
+
+    @property
+    def publications(self) -> int: ...
+
+    @property
+    def pairs(self) -> int: ...
+
+    @property
+    def rejects(self) -> int: ...
+
+    def read_letters(self) -> Iterator[DeadLetter]:
+        """Yield a dead letter with the body of each rejected publication."""
+
+
+class BatchMatcher(Protocol):
+    """Matches micro-batches with the subscriptions of a store."""
+
+    engine: ClassVar[str]
+
+    def __init__(self, stream: TableStream, store: Store) -> None: ...
+
+    @staticmethod
+    def check(stream: TableStream) -> None:
+        """Raise `InputError` for options that the matcher does not support."""
+
+    @staticmethod
+    def check_columns(rows: DataFrame, stream: TableStream) -> None:
+        """Raise `InputError` for columns that the rows do not have."""
+
+    def has(self, version: int) -> bool:
+        """Return whether a version that was pinned can still be matched with."""
+
+    def pin(self, session: SparkSession) -> PinnedVersion:
+        """Apply changes in the store, and return the version with them."""
+
+    def match(self, rows: DataFrame, version: int) -> AbstractContextManager[MatchedBatch]:
+        """Match a micro-batch with a version. The matches can be read within the context."""
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +108,7 @@ class BatchRecord:
     publications: int = 0
     matches: int = 0
     rejects: int = 0
+    engine: str = "index"
 
 
 class BatchRecords:
@@ -85,47 +136,55 @@ class TableProcessor:
     def __init__(self, stream: TableStream, sink: Table) -> None:
         self._stream = stream
         self._store = open_store(stream.store)
-        self._publisher = SubscriptionPublisher(stream.index, stream.location, self._store)
+        self._matcher = stream.matcher(stream, self._store)
         name = checkpoint.read_stream_id(stream.checkpoint)
         self._records = BatchRecords(private_folder(stream.batches) / name)
         self._sink = open_sink(sink, name)
         self._progress = TableProgress()
 
     def close(self) -> None:
+        self._matcher.close()
         self._store.close()
 
     def process(self, rows: DataFrame, batch: int) -> None:
         """Match a micro-batch, write its matches and problems, and report the progress."""
         began = perf_counter()
         with explain_failures():
-            record = self._records.read(batch) or self._pin(batch)
+            record = self._find_record(batch) or self._pin(rows.sparkSession, batch)
             if not record.attempt:
                 record = self._match(rows, batch, record)
             self._sink.publish(batch, record.attempt, record.matches)
         self._report(batch, record, perf_counter() - began)
 
-    def _pin(self, batch: int) -> BatchRecord:
-        """Publish the current subscriptions, and record the version for this micro-batch."""
-        version = self._publisher.refresh()
-        record = BatchRecord(version, self._publisher.subscriptions, self._publisher.segments)
+    def _find_record(self, batch: int) -> BatchRecord | None:
+        """Return the record of an earlier attempt, unless it has to start again because another engine began it."""
+        record = self._records.read(batch)
+        if record is None or record.attempt:
+            return record
+        is_usable = record.engine == self._matcher.engine and self._matcher.has(record.version)
+        return record if is_usable else None
+
+    def _pin(self, session: SparkSession, batch: int) -> BatchRecord:
+        """Bring the subscriptions up to date, and record the version for this micro-batch."""
+        pinned = self._matcher.pin(session)
+        record = BatchRecord(**asdict(pinned), engine=self._matcher.engine)
         self._records.write(batch, record)
         return record
 
     def _match(self, rows: DataFrame, batch: int, record: BatchRecord) -> BatchRecord:
         """Write the matches to the sink, then the problems, if there are any, to the store."""
-        subscriptions = Subscriptions.at(self._stream.location, record.version)
-        counted = MatchCounts(rows, self._stream, subscriptions)
         attempt = uuid4().hex[:8]
-        self._sink.write(counted.matches, batch, attempt)
-        if counted.rejects:
-            self._add_letters(read_letters(rows, self._stream, subscriptions))
-        record = replace(
-            record,
-            attempt=attempt,
-            publications=counted.publications,
-            matches=counted.pairs,
-            rejects=counted.rejects,
-        )
+        with self._matcher.match(rows, record.version) as matched:
+            self._sink.write(matched.matches, batch, attempt)
+            if matched.rejects:
+                self._add_letters(matched.read_letters())
+            record = replace(
+                record,
+                attempt=attempt,
+                publications=matched.publications,
+                matches=matched.pairs,
+                rejects=matched.rejects,
+            )
         self._records.write(batch, record)
         return record
 
@@ -167,29 +226,3 @@ def add_batch(before: TableProgress, now: TableProgress) -> TableProgress:
         total_matches=before.total_matches + now.matches,
         total_rejects=before.total_rejects + now.rejects,
     )
-
-
-def read_letters(rows: DataFrame, stream: TableStream, subscriptions: Subscriptions) -> Iterator[DeadLetter]:
-    """Match once more, and yield a dead letter with the body of each rejected publication."""
-    value = PublicationColumns.of(rows, stream.value, stream.value_format).value
-    names = [value] if value else rows.columns
-    kept = [name for name in names if name not in OWN_COLUMNS]
-    columns = [F.col("`" + name.replace("`", "``") + "`") for name in kept]
-    content: Any = (
-        columns[0] if value and columns else F.to_json(F.struct(*columns)) if columns else F.lit(None)
-    )
-    problems = match_table(rows, stream, subscriptions, keep=kept).where("problem is not null")
-    letters = problems.select("publication", "problem.*", content.cast("binary").alias("content"))
-    for row in letters.toLocalIterator():
-        body = None if row.content is None else bytes(row.content)
-        key = hashlib.blake2b(
-            f"{row.publication}\0".encode("utf-8", "surrogatepass") + (body or b""), digest_size=16
-        )
-        yield DeadLetter(
-            row.publication,
-            row.reason,
-            json.loads(row.facts),
-            body=body,
-            subscription=row.subscription,
-            key=key.hexdigest(),
-        )

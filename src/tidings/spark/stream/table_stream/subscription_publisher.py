@@ -48,7 +48,7 @@ class SubscriptionPublisher:
 
     def refresh(self) -> int:
         """Apply changes in the store, publish them if there are any, and return the current version."""
-        self._reject_references()
+        reject_references(self._store)
         self._live.refresh()
         self._refresh_taxonomy()
         described = describe_index(self._live.index)
@@ -74,10 +74,12 @@ class SubscriptionPublisher:
             )
             self._taxonomy_version = version
 
-    def _reject_references(self) -> None:
-        if tables := self._store.references.load():
-            raise InputError(
-                "a stream from a source to a sink does not join reference tables",
-                received=", ".join(table.name for table in tables),
-                hint="leave out the sink: the stream of the journal joins them",
-            )
+
+def reject_references(store: Store) -> None:
+    """Raise `InputError` if the store has reference tables, which only the stream of the journal joins."""
+    if tables := store.references.load():
+        raise InputError(
+            "a stream from a source to a sink does not join reference tables",
+            received=", ".join(table.name for table in tables),
+            hint="leave out the sink: the stream of the journal joins them",
+        )
