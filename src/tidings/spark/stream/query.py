@@ -138,19 +138,27 @@ class Query:
 
     def has_ended(self, seconds: float) -> bool:
         """Wait up to `seconds` and return whether the query has ended; raise its failure."""
-        try:
+        with self._explain_failures():
             return bool(self._query.awaitTermination(seconds))
-        except PySparkException as problem:
-            raise self._processor.failure or explain_failure(problem) from problem
 
     def is_busy(self) -> bool:
         """Return whether the query has new data and is processing it."""
-        return bool(self._query.status["isDataAvailable"])
+        with self._explain_failures():
+            return bool(self._query.status["isDataAvailable"])
 
     def spark_progress(self) -> dict[str, Any] | None:
         """Return what Spark reports about the last batch, or None before the first one."""
-        progress = self._query.lastProgress
+        with self._explain_failures():
+            progress = self._query.lastProgress
         return json.loads(progress.json) if progress else None
+
+    @contextmanager
+    def _explain_failures(self) -> Iterator[None]:
+        """Raise the failure of the query, or why it cannot be asked, as when a Spark Connect server has ended."""
+        try:
+            yield
+        except PySparkException as problem:
+            raise self._processor.failure or explain_failure(problem) from problem
 
     def tell(self, tell: ProgressCallback) -> None:
         """Report the progress if there is a new batch."""
