@@ -23,7 +23,7 @@ from tidings.kinds import DecodedPublications, Evaluator, Explanation, find_kind
 from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches
 from tidings.model import content_id
-from tidings.spark.dataframe.environment import MatchEnvironment
+from tidings.spark.dataframe.environment import MatchEnvironment, explain_memory
 from tidings.spark.decoder import Decoder, match_decoded
 from tidings.spark.explanation_columns import (
     BINDINGS,
@@ -123,10 +123,11 @@ class MatchStage:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_memory()
-        index, decoder = self.environment.open(self.id_field)
-        for batch in batches:
-            if batch.num_rows:
-                yield from BatchMatch(self, index, decoder, batch).run()
+        with explain_memory(self.environment):
+            index, decoder = self.environment.open(self.id_field)
+            for batch in batches:
+                if batch.num_rows:
+                    yield from BatchMatch(self, index, decoder, batch).run()
 
 
 def _quote(name: str) -> str:

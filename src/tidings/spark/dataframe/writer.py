@@ -41,6 +41,7 @@ from tidings.spark.batch.output import (
     working_folder,
     write_rejects,
 )
+from tidings.spark.dataframe.environment import explain_memory
 from tidings.spark.dataframe.match import ID, PublicationColumns, check_choice
 from tidings.spark.dataframe.match_stage import NUMBERS, BatchMatch, MatchStage
 from tidings.spark.dataframe.subscription_set import Subscriptions, SubscriptionsLike
@@ -144,13 +145,14 @@ class WriteStage:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_memory()
-        index, decoder = self.stage.environment.open(self.stage.id_field)
         context = TaskContext.get()
         report = ChunkReport(context.partitionId() if context else 0, 0)
-        with ChunkOutput(Location(self.folder), report, *_build_columns(index)) as output:
-            for batch in batches:
-                if batch.num_rows:
-                    self._write(BatchMatch(self.stage, index, decoder, batch), output)
+        with explain_memory(self.stage.environment):
+            index, decoder = self.stage.environment.open(self.stage.id_field)
+            with ChunkOutput(Location(self.folder), report, *_build_columns(index)) as output:
+                for batch in batches:
+                    if batch.num_rows:
+                        self._write(BatchMatch(self.stage, index, decoder, batch), output)
         yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(report))]})
 
     def _write(self, batch: BatchMatch, output: ChunkOutput) -> None:
