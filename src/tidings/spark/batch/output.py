@@ -50,11 +50,11 @@ class ChunkReport:
 
 
 class SubscriptionColumn(NamedTuple):
-    """A column that depends on the subscription: subscription i has `strings[numbers[i]]`, else `strings[i]`."""
+    """A column that depends on the subscription: subscription i has `strings[places[i]]`, else `strings[i]`."""
 
     name: str
     strings: Dictionary
-    numbers: Numbers | None = None
+    places: Numbers | None = None
 
 
 class ChunkOutput:
@@ -84,8 +84,8 @@ class ChunkOutput:
         """Add pairs of publications, as indexes into the ids of their block, and subscriptions."""
         if len(publications):
             self._publications.add(ids, publications)
-            for column, encoder in zip(self._columns, self._encoders, strict=True):
-                encoder.add(subscriptions if column.numbers is None else column.numbers[subscriptions])
+            for encoder in self._encoders:
+                encoder.add(subscriptions)
         if self._publications.rows >= ROW_GROUP:
             self._end_group()
             self._begin_group()
@@ -120,7 +120,7 @@ class ChunkOutput:
 
     def _begin_group(self) -> None:
         self._publications = GrowingColumn()
-        self._encoders = [KnownColumn(column.strings) for column in self._columns]
+        self._encoders = [KnownColumn(column.strings, column.places) for column in self._columns]
 
     def _end_group(self) -> None:
         if self._publications.rows:
