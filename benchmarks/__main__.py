@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks import (
     churn,
+    connectors,
     dataframes,
     documents,
     graphs,
@@ -43,6 +44,7 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "latency": latency.run,
     "pipeline": pipeline.run,
     "dataframes": dataframes.run,
+    "connectors": connectors.run,
     "paper004": paper004.run,
     "graphs": graphs.run,
     "metadata": metadata.run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks import documents, metadata, objects_table, paper003, pipeline, service, stock
+from benchmarks import dataframes, documents, metadata, objects_table, paper003, pipeline, service, stock
 from benchmarks.document_engines import DocumentIndex, Parsing
 from benchmarks.objects_settings import TRIGGERS
 from benchmarks.rows import Row, duration
@@ -48,6 +48,7 @@ def _all(rows: Sequence[Row]) -> Iterator[Goal]:
     yield from _peer_ratios(rows)
     yield from _stock(rows)
     yield from _job(rows)
+    yield from _dataframes(rows)
     yield from _latency(rows)
     yield from _stock_documents(rows)
     yield from _anthology(rows)
@@ -193,6 +194,13 @@ def _job(rows: Sequence[Row]) -> Iterator[Goal]:
         if plain and plain.events_per_second:
             label = f"the same, as a share of {pipeline.DECODE_MATCH} in a plain loop"
             yield Goal(label, 0.8, job.events_per_second / plain.events_per_second, _fraction)
+
+
+def _dataframes(rows: Sequence[Row]) -> Iterator[Goal]:
+    job, written = (_find_row(rows, dataframes.NAME, name) for name in (dataframes.JOB, dataframes.WRITE))
+    if job and written and job.events_per_second and written.events_per_second:
+        label = "write_matches, as a share of the Spark job on files"
+        yield Goal(label, 0.8, written.events_per_second / job.events_per_second, _fraction)
 
 
 def _latency(rows: Sequence[Row]) -> Iterator[Goal]:

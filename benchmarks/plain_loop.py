@@ -27,7 +27,7 @@ from tidings.events.kernel_tables import PathTable
 from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches
 from tidings.matching.parquet import Dictionary
-from tidings.spark.batch.output import ChunkOutput, ChunkReport
+from tidings.spark.batch.output import SUBSCRIPTION, ChunkOutput, ChunkReport, SubscriptionColumn
 from tidings.spark.sources.files import Location
 
 BLOCK_BYTES = 2 << 20
@@ -49,7 +49,7 @@ class Loop:
     def __init__(self, index: Path, text: bytes) -> None:
         self._index = Index.open(index)
         self._table = PathTable(self._index.paths)
-        self._ids = Dictionary(self._index.ids)
+        self._ids = SubscriptionColumn(SUBSCRIPTION, Dictionary(self._index.ids))
         count = -(-len(text) // BLOCK_BYTES)
         self._blocks = [np.frombuffer(block, np.uint8) for block in shares(text, count)]
 

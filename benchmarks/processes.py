@@ -1,4 +1,4 @@
-"""CPU time of work that is spread over processes: Spark's JVM and its Python workers.
+"""CPU time and memory of work that is spread over processes: Spark's JVM and its Python workers.
 
 Spark ends workers that were idle for a minute, and no process waits for them, so the system's counters lose their CPU
 time. Therefore processes are polled, and for a process that has ended, the last value counts.
@@ -17,6 +17,7 @@ T = TypeVar("T")
 TICKS = os.sysconf("SC_CLK_TCK")
 POLL_SECONDS = 0.25
 """Polling interval: up to this much CPU time of an ended process may be missed. A poll costs about a millisecond."""
+WORKER = b"pyspark.daemon"
 
 
 class Cost(NamedTuple):
@@ -53,6 +54,31 @@ def _watch(last: dict[Process, int], done: Event) -> None:
     while not done.wait(POLL_SECONDS):
         last |= ticks()
     last |= ticks()
+
+
+def measure_largest_worker(call: Callable[[], T]) -> tuple[int, T]:
+    """Return the largest resident size of one of Spark's Python workers during a call, in bytes, and its result."""
+    largest, done = [0], Event()
+    watcher = Thread(target=_watch_workers, args=(largest, done), daemon=True)
+    watcher.start()
+    try:
+        answer = call()
+    finally:
+        done.set()
+        watcher.join()
+    return largest[0], answer
+
+
+def _watch_workers(largest: list[int], done: Event) -> None:
+    page = os.sysconf("SC_PAGE_SIZE")
+    while not done.wait(POLL_SECONDS / 5):
+        for process in ticks():
+            place = Path("/proc", str(process.number))
+            try:
+                if WORKER in (place / "cmdline").read_bytes():
+                    largest[0] = max(largest[0], page * int((place / "statm").read_text().split()[1]))
+            except (FileNotFoundError, ProcessLookupError):  # it has ended
+                continue
 
 
 def ticks(top: int | None = None) -> dict[Process, int]:

@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks import (
+    connectors,
     dataframes,
     graph_decoding,
     metadata,
@@ -33,7 +34,7 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
     "stock": lambda workload: (
         workload.split(",")[0] == "stock"
         and workload != pipeline.JOB
-        and not workload.startswith(dataframes.NAME)
+        and not workload.startswith((dataframes.NAME, connectors.NAME))
     ),
     "equalities": lambda workload: workload.startswith("equalities"),
     "intervals": lambda workload: workload.startswith("intervals"),
@@ -47,6 +48,7 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
     "objects": lambda workload: workload.split(",")[0] == OBJECTS,
     "pipeline": lambda workload: workload == pipeline.JOB,
     "dataframes": lambda workload: workload.startswith(dataframes.NAME),
+    "connectors": lambda workload: workload == connectors.NAME,
     "recovery": lambda workload: workload.split(",")[0] == recovery.NAME,
     "sink": lambda workload: workload.split(",")[0] == sink.NAME,
     "churn": lambda workload: workload.startswith("churn"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import (
+    connectors,
     dataframes,
     documents,
     figures,
@@ -48,7 +49,16 @@ PROMISED = (
     "ratio_to_best_peer",
     "fraction_of_limit",
 )
-SPARK = {"pipeline", "dataframes", "joins", "joins-by-matches", "objects-on-spark", "service", "recovery"}
+SPARK = {
+    "pipeline",
+    "dataframes",
+    "connectors",
+    "joins",
+    "joins-by-matches",
+    "objects-on-spark",
+    "service",
+    "recovery",
+}
 """Parts that start Spark, tested below; the last three in `test_objects.py` and `test_service.py`."""
 
 
@@ -237,14 +247,31 @@ def test_spark_job_agrees_with_plain_loop() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long  # tests/spark/connectors has the connectors, against the specification
+def test_connectors_every_program_is_measured_or_says_what_is_missing(tmp_path: Path) -> None:
+    bench = Bench(TINY.runs, lambda _: None)
+    connectors.run(bench, TINY)
+    rows = bench.finished()
+    if rows[0].note.startswith("not available"):
+        assert len(rows) == 1
+    else:
+        assert len({row.matches_per_event for row in rows}) == 1
+        assert all(row.events_per_second for row in rows)
+    _check_docs_contain(rows, tmp_path)
+
+
+@pytest.mark.spark
 @pytest.mark.long  # tests/spark/dataframe has each shape, against the specification
 def test_dataframes_every_program_is_measured_and_finds_the_same(tmp_path: Path) -> None:
     bench = Bench(TINY.runs, lambda _: None)
     dataframes.run(bench, TINY)
     rows = bench.finished()
-    *programs, filters = rows
+    programs = [row for row in rows if not row.engine.startswith("where per subscription")]
+    assert len(programs) == len(rows) - 1
     for workload in {row.workload for row in programs}:
         assert len({row.matches_per_event for row in programs if row.workload == workload}) == 1
-    assert filters.engine.startswith("where per subscription")
+    grouped = [row.note for row in rows if row.engine.startswith(dataframes.GROUPED)]
+    assert len(grouped) == 4 and all(note.endswith("MB, 0 bytes shuffled") for note in grouped)
+    assert sum(row.workload.endswith("executors") for row in rows) == 2
     assert all(row.events_per_second for row in rows)
     _check_docs_contain(rows, tmp_path)

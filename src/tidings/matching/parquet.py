@@ -94,17 +94,17 @@ class KnownColumn:
 
     While there are fewer rows than strings, the numbers wait: perhaps only the strings that occur are
     written. Once there are as many, the dictionary has all strings, since selecting them would cost more than
-    writing them.
+    writing them. With `places`, an added number i stands for the string `places[i]`.
     """
 
-    def __init__(self, dictionary: Dictionary) -> None:
+    def __init__(self, dictionary: Dictionary, places: Numbers | None = None) -> None:
         self.rows = 0
-        self._dictionary = dictionary
+        self._dictionary, self._places = dictionary, places
         self._waiting: list[Numbers] = []
         self._pages: list[Page] = []
 
     def add(self, numbers: Numbers) -> None:
-        self._waiting.append(numbers)
+        self._waiting.append(numbers if self._places is None else _apply_ranks(numbers, self._places))
         self.rows += len(numbers)
         if self.rows >= self._dictionary.size:
             self._encode(self._waiting, self._dictionary.size)

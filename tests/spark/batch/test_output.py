@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidings.matching.parquet import Dictionary
 from tidings.spark.batch import output
-from tidings.spark.batch.output import ChunkOutput, ChunkReport
+from tidings.spark.batch.output import SUBSCRIPTION, ChunkOutput, ChunkReport, SubscriptionColumn
 from tidings.spark.sources.files import Location
 
 SUBSCRIPTIONS = [f"s{number}" for number in range(40)]
@@ -22,9 +22,10 @@ pair = st.tuples(st.integers(0, 4), st.integers(0, 39))
 def test_chunk_output_writes_each_pair_once(tmp_path_factory, blocks):
     """Blocks of five publications, each matched in several parts."""
     folder, report, expected = tmp_path_factory.mktemp("out"), ChunkReport(7, 0), []
+    column = SubscriptionColumn(SUBSCRIPTION, Dictionary(pa.array(SUBSCRIPTIONS)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output, "ROW_GROUP", 10)
-        with ChunkOutput(Location.of(folder), report, Dictionary(pa.array(SUBSCRIPTIONS))) as out:
+        with ChunkOutput(Location.of(folder), report, column) as out:
             for number, parts in enumerate(blocks):
                 ids = pa.array([f"e{number}.{place}" for place in range(5)])
                 for part in parts:
@@ -44,7 +45,9 @@ def test_chunk_output_of_failed_task_leaves_no_complete_file(tmp_path):
     report = ChunkReport(0, 0)
     with (
         pytest.raises(ZeroDivisionError),
-        ChunkOutput(Location.of(tmp_path), report, Dictionary(pa.array(["s"]))) as out,
+        ChunkOutput(
+            Location.of(tmp_path), report, SubscriptionColumn(SUBSCRIPTION, Dictionary(pa.array(["s"])))
+        ) as out,
     ):
         out.write(pa.array(["e"]), np.zeros(1, np.int32), np.zeros(1, np.int32))
         raise ZeroDivisionError

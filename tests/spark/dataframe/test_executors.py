@@ -122,6 +122,7 @@ def test_cluster_without_shared_disk_matches_batch_and_stream(tmp_path, size):
     with isolated_cluster(driver, tmp_path) as master:
         summary = run_program(driver, master, size, TMPDIR=str(driver))
     assert summary["batch"] == summary["stream"] == summary["expected"] > 0
+    assert summary["written"] == [summary["expected"]] * 2
     assert summary["hidden"] == [True] * 4, (
         "the executors can read the driver's folder, so the test proves nothing"
     )
@@ -163,3 +164,4 @@ def test_connect_matches_batch_and_stream(tmp_path, size):
     summary = run_program(tmp_path, "connect", size)
     assert summary["batch"] == summary["expected"] > 0
     assert summary["stream"] == summary["expected"]
+    assert summary["written"] == [summary["expected"]] * 2

@@ -1,6 +1,7 @@
 """A driver that matches DataFrames on some master: `dataframe_program.py MASTER FOLDER small|large`.
 
-Prints the number of pairs by the specification, and those of a batch and of a stream.
+Prints the number of pairs by the specification, and those of a batch, of a stream and of written files. The files are
+in a folder that driver and executors share: beside FOLDER on a cluster, in it through Spark Connect.
 
 `dataframe_program.py MASTER FOLDER published CACHE...` publishes subscriptions to the folder, adds some, and replaces
 them by others. Prints for each step whether the pairs are as expected, and the contents of the workers' segment caches.
@@ -23,7 +24,7 @@ from pyspark.sql import functions as F
 
 from tests.spark import workload
 from tidings import Index, Subscription, compile_many
-from tidings.spark import Subscriptions, match
+from tidings.spark import Subscriptions, match, write_matches
 from tidings.spark.dataframe.segments import CACHE_BYTES_VARIABLE, archive_name, describe_index
 
 SIZES = {"small": 0, "large": 60_000}
@@ -62,12 +63,15 @@ def main(master: str, folder: Path, size: str) -> None:
     )
     batch = match(frame.repartition(4), subscriptions).count()
     is_connect = master == "connect"
+    shared = (folder if is_connect else folder.parent) / "written"
+    written = write_matches(frame.repartition(4), subscriptions, shared)
     if is_connect and size == "large":
         # A stream through Connect sees no artifacts: subscriptions are published where executors can read them.
         subscriptions = subscriptions.publish(folder / "published")
     result = {
         "expected": len(workload.expected(named, wanted)),
         "batch": batch,
+        "written": [written.matches, session.read.parquet(str(shared)).distinct().count()],
         "stream": count_stream(session, subscriptions, folder),
         "hidden": None if is_connect else find_hidden(session, str(folder)),
     }

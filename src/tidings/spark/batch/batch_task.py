@@ -27,7 +27,7 @@ from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches
 from tidings.matching.parquet import Dictionary
 from tidings.reference_data.enrichment import Enrichment, Snapshot
-from tidings.spark.batch.output import ChunkOutput, ChunkReport, Numbers
+from tidings.spark.batch.output import SUBSCRIPTION, ChunkOutput, ChunkReport, Numbers, SubscriptionColumn
 from tidings.spark.decoder import Decoder, match_decoded
 from tidings.spark.sources.blocks import BLOCK_BYTES, Block, UnreadableFile, build_block, read_blocks
 from tidings.spark.sources.chunks import Chunk, ChunkList
@@ -119,7 +119,7 @@ class WorkerState:
 
     index: Index
     decoder: Decoder
-    subscriptions: Dictionary
+    subscriptions: SubscriptionColumn
 
 
 def build_batch_stage(job: BatchTaskJob) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -180,7 +180,7 @@ def _open_worker_state(
     decoder = Decoder.for_index(
         index, checked, id_field, Enrichment(references), partial(read_taxonomy, taxonomy)
     )
-    return WorkerState(index, decoder, Dictionary(index.ids))
+    return WorkerState(index, decoder, SubscriptionColumn(SUBSCRIPTION, Dictionary(index.ids)))
 
 
 def _match_parts(state: WorkerState, block: Block, output: ChunkOutput, clock: CpuClock) -> None:

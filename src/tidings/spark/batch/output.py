@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -22,8 +22,9 @@ from tidings.model import Reject
 from tidings.spark.sources.blocks import Block
 from tidings.spark.sources.files import Location
 
-MATCH_COLUMNS = ("publication", "subscription")
-"""The columns of the result."""
+PUBLICATION, SUBSCRIPTION = "publication", "subscription"
+MATCH_COLUMNS = (PUBLICATION, SUBSCRIPTION)
+"""The columns of the result of a batch job."""
 
 ROW_GROUP = 1 << 24
 """Rows per row group. An encoded row takes about three bytes of memory; each group repeats the ids."""
@@ -48,14 +49,22 @@ class ChunkReport:
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(TIMED_STEPS, 0.0))
 
 
+class SubscriptionColumn(NamedTuple):
+    """A column that depends on the subscription: subscription i has `strings[places[i]]`, else `strings[i]`."""
+
+    name: str
+    strings: Dictionary
+    places: Numbers | None = None
+
+
 class ChunkOutput:
     """Writer of the files of one task, created with the first row group or reject."""
 
-    def __init__(self, results: Location, report: ChunkReport, subscriptions: Dictionary) -> None:
+    def __init__(self, results: Location, report: ChunkReport, *columns: SubscriptionColumn) -> None:
         self.report = report
         self.key = uuid.uuid4().hex[:12]
         self._results = results
-        self._known = subscriptions
+        self._columns = columns
         self._files = ExitStack()
         self._matches: ParquetFile | None = None
         self._rejects: Any = None
@@ -75,7 +84,8 @@ class ChunkOutput:
         """Add pairs of publications, as indexes into the ids of their block, and subscriptions."""
         if len(publications):
             self._publications.add(ids, publications)
-            self._subscriptions.add(subscriptions)
+            for encoder in self._encoders:
+                encoder.add(subscriptions)
         if self._publications.rows >= ROW_GROUP:
             self._end_group()
             self._begin_group()
@@ -83,36 +93,46 @@ class ChunkOutput:
     def refuse(self, block: Block, ids: Any, rejects: Iterable[tuple[int, PublicationError]]) -> None:
         """Add rejected publications, one line each."""
         for i, problem in rejects:
-            self._reject(ids[i].as_py(), block.place(i), problem)
+            self.reject(ids[i].as_py(), block.place(i), problem)
 
     def refuse_pair(
         self, block: Block, ids: Any, place: int, subscription: str, problem: PublicationError
     ) -> None:
         """Add an undecided pair of a publication and a subscription."""
-        located = problem.with_where(f"subscription {subscription}")
-        self._reject(ids[place].as_py(), {**block.place(place), "subscription": subscription}, located)
+        self.reject(ids[place].as_py(), block.place(place), problem, subscription)
 
     def refuse_file(self, file: str, problem: PublicationError) -> None:
         """Add a file that could not be read, not to its end, or not be split."""
-        self._reject(file, {"file": file}, problem)
+        self.reject(file, {"file": file}, problem)
 
-    def _reject(self, id: str, place: dict[str, object], problem: PublicationError) -> None:
+    def reject(
+        self, id: str, place: dict[str, object], problem: PublicationError, subscription: str | None = None
+    ) -> None:
+        """Add a rejected publication, or its undecided pair with a subscription."""
+        if subscription is not None:
+            place, problem = (
+                {**place, "subscription": subscription},
+                problem.with_where(f"subscription {subscription}"),
+            )
         line = {"what": "publication", "id": id, **place, "reason": problem.headline()}
         self._reject_file().write(json.dumps({**line, "facts": problem.facts()}).encode() + b"\n")
         self.report.rejects += 1
 
     def _begin_group(self) -> None:
-        self._publications, self._subscriptions = GrowingColumn(), KnownColumn(self._known)
+        self._publications = GrowingColumn()
+        self._encoders = [KnownColumn(column.strings, column.places) for column in self._columns]
 
     def _end_group(self) -> None:
         if self._publications.rows:
-            self._matches_file().write([self._publications.encode(), self._subscriptions.encode()])
+            subscriptions = [encoder.encode() for encoder in self._encoders]
+            self._matches_file().write([self._publications.encode(), *subscriptions])
             self.report.matches += self._publications.rows
 
     def _matches_file(self) -> ParquetFile:
         if self._matches is None:
             self.report.matches_file = f"part-{self.report.chunk:05d}-{self.key}.parquet"
-            self._matches = ParquetFile(self._open(self.report.matches_file), MATCH_COLUMNS)
+            names = (PUBLICATION, *(column.name for column in self._columns))
+            self._matches = ParquetFile(self._open(self.report.matches_file), names)
         return self._matches
 
     def _reject_file(self) -> Any:
@@ -130,25 +150,26 @@ class ChunkOutput:
 
 
 SHOWN_REJECTS = 20
+DELETE_ATTEMPTS = 5
 
 
-def check_target_free(out: Location, given: str | Path, force: bool) -> None:
-    """Raise `InputError` if the result would overwrite files; `force` allows an earlier result."""
+def check_target_free(out: Location, given: str | Path, force: bool, option: str = "--force") -> None:
+    """Raise `InputError` if the result would overwrite files; `force`, set by `option`, allows an earlier result."""
     info = out.info()
     names = [] if info.type == fs.FileType.NotFound or info.is_file else list_names(out)
     if info.is_file or (names and not (force and _is_result(names))):
         raise InputError(
             "the result would overwrite existing files",
             where=str(given),
-            accepted="a folder that is new or empty, or with --force an earlier result",
-            hint=_suggest_target(info.is_file, names),
+            accepted=f"a folder that is new or empty, or with {option} an earlier result",
+            hint=_suggest_target(info.is_file, names, option),
         )
 
 
-def _suggest_target(is_file: bool, names: Sequence[str]) -> str:
+def _suggest_target(is_file: bool, names: Sequence[str], option: str) -> str:
     if is_file:
         return "it is a file; choose another name"
-    return "choose another name, or use --force" if _is_result(names) else "choose another name"
+    return f"choose another name, or use {option}" if _is_result(names) else "choose another name"
 
 
 def _is_result(names: Sequence[str]) -> bool:
@@ -212,10 +233,28 @@ def working_folder(out: Location) -> Iterator[Location]:
     try:
         yield work
     finally:
-        work.files.delete_dir(work.path)
+        _delete_folder(work)
 
 
-def publish_result(work: Location, out: Location, reports: Sequence[ChunkReport], force: bool) -> None:
+def _delete_folder(folder: Location) -> None:
+    """Delete a folder in which tasks that Spark has cancelled may still create their last files."""
+    for attempts_left in reversed(range(DELETE_ATTEMPTS)):
+        try:
+            folder.files.delete_dir(folder.path)
+        except OSError:
+            if not attempts_left:
+                raise
+        else:
+            return
+
+
+def publish_result(
+    work: Location,
+    out: Location,
+    reports: Sequence[ChunkReport],
+    force: bool,
+    columns: Sequence[str] = MATCH_COLUMNS,
+) -> None:
     """Move the files of the reports into the result; `_SUCCESS`, the last, marks it as complete."""
     files, names = out.files, [report.matches_file for report in reports if report.matches_file]
     files.create_dir(out.path)
@@ -224,7 +263,7 @@ def publish_result(work: Location, out: Location, reports: Sequence[ChunkReport]
     if not names:
         names = ["part-00000-empty.parquet"]
         with files.open_output_stream(f"{work.path}/{names[0]}") as file:
-            ParquetFile(file, MATCH_COLUMNS).close()
+            ParquetFile(file, columns).close()
     for name in names:
         files.move(f"{work.path}/{name}", f"{out.path}/{name}")
     files.open_output_stream(f"{out.path}/_SUCCESS").close()

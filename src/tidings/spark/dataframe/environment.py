@@ -13,7 +13,10 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from errno import ENOMEM
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -101,6 +104,21 @@ class MatchEnvironment:
         location = PublishedSubscriptions(self.follow)
         batch = int(context.getLocalProperty(BATCH_PROPERTY) or 0)
         return _read_version(self.follow, location.pin(query, batch))
+
+
+@contextmanager
+def explain_memory(environment: MatchEnvironment) -> Iterator[None]:
+    """Raise `SetupError` if the memory of a Python worker does not suffice."""
+    try:
+        yield
+    except (MemoryError, OSError) as problem:
+        if isinstance(problem, OSError) and problem.errno != ENOMEM:
+            raise
+        raise SetupError(
+            "a Python worker has too little memory",
+            received=f"an index of {environment.manifest.nbytes:,} bytes",
+            hint="divide the index: match(..., groups=...); or raise spark.executor.pyspark.memory",
+        ) from problem
 
 
 OPEN_ENVIRONMENTS = 4

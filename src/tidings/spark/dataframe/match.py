@@ -74,8 +74,8 @@ def match(
     With `groups` the segments of the index are divided into so many groups, and each group is matched by tasks of its
     own: for an index that is larger than the memory of one Python worker.
     """
-    _check_choice("shape", shape, Shape)
-    _check_choice("on_error", on_error, OnError)
+    check_choice("shape", shape, Shape)
+    check_choice("on_error", on_error, OnError)
     if groups > 1 and shape != "rows":
         raise InputError(
             "each group of segments gives its own rows",
@@ -250,7 +250,7 @@ def _check_numbers(subscriptions: Subscriptions, explains: bool) -> None:
         )
 
 
-def _check_choice(argument: str, given: str, choices: Any) -> None:
+def check_choice(argument: str, given: str, choices: Any) -> None:
     known = choices.__args__
     if given not in known:
         hint = did_you_mean(str(given), known)

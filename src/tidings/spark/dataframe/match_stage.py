@@ -23,7 +23,7 @@ from tidings.kinds import DecodedPublications, Evaluator, Explanation, find_kind
 from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches
 from tidings.model import content_id
-from tidings.spark.dataframe.environment import MatchEnvironment
+from tidings.spark.dataframe.environment import MatchEnvironment, explain_memory
 from tidings.spark.decoder import Decoder, match_decoded
 from tidings.spark.explanation_columns import (
     BINDINGS,
@@ -84,6 +84,14 @@ class Pairs(NamedTuple):
     explanations: Sequence[Explanation] | None = None
 
 
+class NumberedPairs(NamedTuple):
+    """Matches as numbers: of publications, as places in `names`, and of subscriptions, as places in `Index.ids`."""
+
+    names: Any
+    publications: npt.NDArray[np.int32]
+    subscriptions: npt.NDArray[np.int32]
+
+
 @dataclass(frozen=True)
 class MatchStage:
     """Matches Arrow batches in a task. `fields` are those of a match, in order; `keep` are passed-through columns."""
@@ -115,10 +123,11 @@ class MatchStage:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_memory()
-        index, decoder = self.environment.open(self.id_field)
-        for batch in batches:
-            if batch.num_rows:
-                yield from BatchMatch(self, index, decoder, batch).run()
+        with explain_memory(self.environment):
+            index, decoder = self.environment.open(self.id_field)
+            for batch in batches:
+                if batch.num_rows:
+                    yield from BatchMatch(self, index, decoder, batch).run()
 
 
 def _quote(name: str) -> str:
@@ -126,11 +135,12 @@ def _quote(name: str) -> str:
 
 
 class BatchMatch:
-    """One Arrow batch of publications, matched with an index."""
+    """One Arrow batch of publications, matched with an index. `publications` counts those that were looked at."""
 
     def __init__(self, stage: MatchStage, index: Index, decoder: Decoder, batch: pa.RecordBatch) -> None:
         self._stage, self._index, self._decoder, self._batch = stage, index, decoder, batch
         self._problems: list[Problem] = []
+        self.publications = 0
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows with matches, then those with problems."""
@@ -138,6 +148,28 @@ class BatchMatch:
             yield from self._match(group)
             yield from self._flush()
         yield from self._flush()
+
+    def run_numbered(self) -> Iterator[NumberedPairs]:
+        """Yield the matches as numbers, in any order. `take_problems` has the problems so far.
+
+        Names are copied: a column of the batch would keep all of the batch in memory, with its bodies.
+        """
+        for group in self._split(self._groups()):
+            decoded, names = self._decode(group)
+            names = pa.concat_arrays([names, names[:0]])
+            for matches in match_decoded(decoded, group.media_type, self._index):
+                yield NumberedPairs(names, matches.publication, matches.subscription)
+                if len(matches.undecided):
+                    pairs = self._explain(group, decoded, names, matches.undecided)
+                    places = np.repeat(pairs.places, np.diff(pairs.starts)).astype(np.int32)
+                    yield NumberedPairs(names, places, pairs.subscriptions)
+
+    def take_problems(self) -> list[Problem]:
+        """Return the problems since the last call; raise the first one if the stage fails at problems."""
+        problems, self._problems = self._problems, []
+        if problems and self._stage.fails:
+            raise _with_name(problems[0])
+        return problems
 
     def _groups(self) -> Iterator[Group]:
         """Divide the batch by media type."""
@@ -164,6 +196,7 @@ class BatchMatch:
                     divided = kind.split(content, group.media_type)
                 except PublicationError as error:
                     self._problems.append(Problem(row, self._name(row, content), error))
+                    self.publications += 1
                     continue
                 if divided is None:
                     parts.append((group.media_type, content, row, 0))
@@ -173,12 +206,18 @@ class BatchMatch:
                 _, bodies, rows, numbers = zip(*some, strict=True)
                 yield Group(media_type, pa.array(bodies, pa.binary()), np.array(rows, np.int64), numbers)
 
-    def _match(self, group: Group) -> Iterator[pa.RecordBatch]:
+    def _decode(self, group: Group) -> tuple[DecodedPublications, Any]:
+        """Decode a group and name its publications; reject those that cannot be decoded."""
         decoded = self._decoder.decode(group.media_type, *documents_of(group.bodies))
         names = self._names(group, decoded)
+        self.publications += len(group.rows)
         for place, error in decoded.problems:
             self._reject(group, names, place, error)
         self._reject_nulls(group, names, decoded)
+        return decoded, names
+
+    def _match(self, group: Group) -> Iterator[pa.RecordBatch]:
+        decoded, names = self._decode(group)
         for matches in match_decoded(decoded, group.media_type, self._index):
             pairs = self._pairs(group, decoded, names, matches)
             if len(pairs.places):
@@ -262,11 +301,9 @@ class BatchMatch:
 
     def _flush(self) -> Iterator[pa.RecordBatch]:
         """Yield a row for each problem so far."""
-        problems, self._problems = self._problems, []
+        problems = self.take_problems()
         if not problems:
             return
-        if self._stage.fails:
-            raise _with_name(problems[0])
         structs = pa.array([_encode_problem(problem) for problem in problems], PROBLEM)
         publications = pa.array([problem.publication for problem in problems], pa.string())
         rows = np.array([problem.row for problem in problems], np.int64)
