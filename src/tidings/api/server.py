@@ -26,6 +26,12 @@ uvicorn's own limit of 5 seconds between requests is the time after which many c
 they would send a request at the moment at which the server closes it.
 """
 
+LINGER_SECONDS = 2.0
+"""Time between a response to a body that was not read to its end, and the end of the connection.
+
+The client may still be sending. Closing at once could reset the connection before the client has read the response.
+"""
+
 GRACE = 5
 """Seconds that requests have to finish during a shutdown."""
 
@@ -63,6 +69,8 @@ class Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         self._waits_since = self.loop.time()
+        is_unread = self.conn.their_state is h11.SEND_BODY
+        self.timeout_keep_alive = LINGER_SECONDS if is_unread else REQUEST_SECONDS  # type: ignore[assignment]
         super().on_response_complete()
 
     def _check_deadline(self) -> None:
@@ -170,7 +178,7 @@ def create_server(app: FastAPI, settings: Settings | None = None) -> Server:
             log_level="warning",
             server_header=False,
             forwarded_allow_ips=settings.trusted_proxies,
-            timeout_keep_alive=math.ceil(REQUEST_SECONDS),
+            timeout_keep_alive=math.ceil(REQUEST_SECONDS),  # until the first response; see `Connection`
             timeout_graceful_shutdown=min(GRACE, math.ceil(settings.drain)),
             lifespan="on",
             ws_max_size=MAX_MESSAGE_BYTES,

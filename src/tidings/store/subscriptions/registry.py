@@ -113,7 +113,9 @@ class Subscriptions:
     ) -> Iterator[list[Subscription]]:
         """Yield the `added` of `changes` up to a version in one language, in pages: all may not fit into memory."""
         place = subscriptions.c.added, subscriptions.c.id
-        added = _select_added(since, version).where(subscriptions.c.language == language).add_columns(place[0])
+        added = (
+            _select_added(since, version).where(subscriptions.c.language == language).add_columns(place[0])
+        )
         last: tuple[int, str] = (since, "")
         while True:
             with self._database.read() as connection:
