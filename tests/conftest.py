@@ -49,7 +49,7 @@ store.open_database = open_ready
 KEPT = ("TIDINGS_BENCH_CACHE",)
 """Variables with the folders of large files; they are not settings."""
 
-OWN_GROUPS = {
+GROUPS = {
     "test_masters.py": "masters",
     "test_service_parts.py": "parts",
     "test_stream_commands.py": "terminal",
@@ -57,8 +57,13 @@ OWN_GROUPS = {
     "test_store.py": "terminal",
     "test_service_faults.py": "kills",
     "benchmarks": "benchmarks",
+    **dict.fromkeys(("test_tables.py", "relational", "cdc", "faults"), "second-session"),
 }
-"""Groups of the files and folders whose tests do not use the shared Spark session."""
+"""Groups of files and folders with Spark that do not belong to the group `session`.
+
+Tests of `second-session` share another session of that kind: one after the other, all of them would take longer than
+everything else.
+"""
 
 QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -72,7 +77,7 @@ would be most of the work. Commands of the docs run with the defaults.
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that share a Spark session in one worker, and those that start their own in another.
+    """Keep tests that share a Spark session in one worker, and those that start their own in others.
 
     This runs before pytest-xdist reads the groups. Otherwise each worker would start its own session.
     """
@@ -80,7 +85,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "session" in item.fixturenames:  # type: ignore[attr-defined]
             item.add_marker("spark")
         if item.get_closest_marker("spark"):
-            group = OWN_GROUPS.get(item.path.name) or OWN_GROUPS.get(item.path.parent.name)
+            group = GROUPS.get(item.path.name) or GROUPS.get(item.path.parent.name)
             item.add_marker(pytest.mark.xdist_group(group or "session"))
 
 
